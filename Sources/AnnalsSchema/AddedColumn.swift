@@ -3,7 +3,7 @@ import AnnalsSQLite
 import GRDB
 import Synchronization
 
-/// What rows hold in a column that was added to their table.
+/// The value that existing rows have in a column that was added to their table.
 package enum AddedColumn {
     private struct Declaration: Hashable {
         var type: String
@@ -11,13 +11,13 @@ package enum AddedColumn {
         var defaultSQL: String
     }
 
-    /// A page in an older layout asks for the same again and again.
+    /// A cache. A page in an older layout needs the same defaults many times.
     private static let known = Mutex<[Declaration: Value]>([:])
 
-    /// The default as `ADD COLUMN` gives it to the rows that are there; NULL where there is none.
+    /// The value that `ADD COLUMN` gives to existing rows: the column's default, or NULL if it has none.
     ///
-    /// SQLite converts it otherwise than a value that is inserted: `TEXT DEFAULT 1e2` is '1e2' in the old rows and '100.0' in new ones.
-    /// So an empty database is asked.
+    /// SQLite converts it differently from an inserted value: with `TEXT DEFAULT 1e2` existing rows have '1e2', and new rows have
+    /// '100.0'. So the value is read from an empty database.
     package static func value(of column: DeclaredTable.Column) throws -> Value {
         guard let sql = column.defaultSQL else { return .null }
         let declaration = Declaration(type: column.declaredType, affinity: column.affinity, defaultSQL: sql)
@@ -31,7 +31,7 @@ package enum AddedColumn {
     }
 
     private static func ask(_ sql: String, _ column: DeclaredTable.Column) throws -> Value {
-        // Only a STRICT table has columns of type ANY that convert nothing; otherwise its types have the affinities that they have anywhere.
+        // Only a STRICT table has a type ANY that converts nothing. All other types have the same affinity in every table.
         let options = column.affinity == .any ? " STRICT" : ""
         return try DatabaseQueue().inDatabase { db in
             try db.execute(sql: "CREATE TABLE t(a INTEGER)\(options); INSERT INTO t VALUES(1)")
@@ -39,7 +39,7 @@ package enum AddedColumn {
             do {
                 try db.execute(sql: "ALTER TABLE t ADD COLUMN b \(options.isEmpty ? type : column.declaredType) DEFAULT \(sql)")
             } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-                // Not a constant: no column was added with it, a table was made anew.
+                // The default is not a constant. So the column came with a rebuilt table and not with ADD COLUMN.
                 try db.execute(sql: "DROP TABLE t; CREATE TABLE t(a INTEGER, b \(type) DEFAULT (\(sql))); INSERT INTO t(a) VALUES(1)")
             }
             let statement = try PreparedStatement(db, "SELECT b FROM t")

@@ -3,10 +3,10 @@ import AnnalsSQLite
 import Foundation
 package import GRDB
 
-/// The first names of a joined store's column lists, where those are otherwise than what the lists say.
+/// The canonical names of a joined store's column lists, where they differ from the names in the lists.
 ///
-/// A rename that any program makes leaves capture triggers where they are, and SQLite rewrites them. So it is known for one without a
-/// word: the list's places keep their first names (`TableRepair`).
+/// SQLite rewrites the capture triggers when any program renames a table or column, and the triggers remain. So the store
+/// recognizes the rename without a declaration, and each column of the list keeps its canonical name (`TableRepair`).
 package enum CanonicalNames {
     package static let schema = """
         CREATE TABLE IF NOT EXISTS annals_first_names (
@@ -16,7 +16,7 @@ package enum CanonicalNames {
         );
         """
 
-    /// A list's names in the log.
+    /// A column list's names in the log.
     package struct Names: Hashable, Codable, Sendable {
         package var table: String
         /// In the order of the list.
@@ -42,9 +42,9 @@ package enum CanonicalNames {
         return names
     }
 
-    /// Takes the place of what was known. The table is made anew, so that `schema_version` tells every connection.
+    /// Replaces the stored names. The table is dropped and created again, so that `schema_version` changes for every connection.
     ///
-    /// Call it where everything is recorded, in the same SQLite transaction.
+    /// Call it when everything is recorded, in the same SQLite transaction.
     package static func save(_ names: [Int64: Names], _ db: Database) throws {
         guard try names != load(db) else { return }
         try drop(db)
@@ -58,7 +58,7 @@ package enum CanonicalNames {
         try StoreSchema.noteSchemaVersion(db)
     }
 
-    /// Sets one list's names, where they are not what the list says.
+    /// Stores one list's canonical names. Stores nothing if they equal the names in the list.
     package static func set(_ names: Names, of list: TrackedTable, _ db: Database) throws {
         var all = try load(db)
         all[list.id] = names == Names(table: list.name, columns: list.columns) ? nil : names
@@ -74,7 +74,8 @@ package enum CanonicalNames {
         try db.execute(sql: "DROP TABLE IF EXISTS main.annals_first_names")
     }
 
-    /// Before tables get other names in Annals' own tables: the lists that have a table's first name by its name alone.
+    /// Stores the canonical names of lists that had none stored, because their canonical name was their own name. Call it before
+    /// tables are renamed in Annals' own tables.
     package static func keep(ofTablesNamed names: [String], _ db: Database) throws {
         var all = try load(db)
         for list in try TrackedTable.fetchAll(db) where all[list.id] == nil && list.state != .dropped {
@@ -86,7 +87,7 @@ package enum CanonicalNames {
 }
 
 extension TrackedTable {
-    /// What the log calls the table and its columns.
+    /// The table's layout under its canonical names.
     package var firstLayout: TableLayout {
         TableLayout(name: first.table, columns: first.columns, key: key.places)
     }

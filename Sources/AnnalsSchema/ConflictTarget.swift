@@ -1,33 +1,33 @@
 import AnnalsCore
 import AnnalsSQLite
 
-/// A primary key or unique index, as a trigger asks it: which rows of the table would keep NEW out?
+/// A primary key or unique index, as a condition in a trigger: which rows of the table conflict with NEW?
 ///
-/// The WHERE clause of a partial index is asked of the table's rows only. A row noted though NEW lies outside the index
-/// does no harm.
+/// For a partial index, the WHERE clause is tested on the table's rows only. If NEW is outside the index, the trigger notes a row
+/// that it need not note, which is harmless.
 ///
-/// NEW cannot be put through an index's expressions directly, because a trigger's NEW columns have no affinity: with an
-/// INTEGER column `a`, `a = '1'` is true in the table and false for NEW.a. So NEW goes through a subquery that begins
-/// with the table itself and takes the columns' affinities and collations from there; its LIMIT keeps SQLite from taking
-/// the subquery apart again.
+/// The index's expressions cannot be applied to NEW directly, because a trigger's NEW columns have no affinity. With an INTEGER
+/// column `a`, `a = '1'` is true in the table and false for NEW.a. So NEW goes through a subquery that begins with the table
+/// itself, which gives its columns the affinities and collations of the table. The LIMIT prevents SQLite from flattening the
+/// subquery.
 ///
-/// Nor is NEW always what will be stored: a REPLACE puts the default where NULL is not allowed, and does so after the BEFORE
+/// NEW can also differ from the stored row. If NULL is not allowed, a REPLACE stores the default, and it does so after the BEFORE
 /// triggers.
 package struct ConflictTarget: Hashable {
     private var terms: [Term]
     /// The WHERE clause of a partial index.
     private var filter: String?
-    /// Places of the columns whose change can bring about a conflict; nil for all of them.
+    /// Indices of the columns in which a change can cause a conflict; nil for all columns.
     package private(set) var columnsConcerned: [Int]?
 
     private enum Term: Hashable {
         case column(DeclaredTable.IndexColumn)
-        /// SQL over the table's columns by name. `computed` is over the stored and VIRTUAL columns only: a STORED
-        /// generated column is NULL in a BEFORE UPDATE trigger.
+        /// SQL over the table's columns by name. `computed` uses only stored and VIRTUAL columns, because a STORED generated column
+        /// is NULL in a BEFORE UPDATE trigger.
         case expression(stored: String, computed: String, collation: String)
     }
 
-    /// Of plain columns, such as a primary key's.
+    /// For plain columns, such as those of a primary key.
     package init(columns: [DeclaredTable.IndexColumn]) {
         terms = columns.map(Term.column)
         columnsConcerned = columns.compactMap(\.place)
@@ -57,7 +57,7 @@ package struct ConflictTarget: Hashable {
         columnsConcerned = concerned
     }
 
-    /// True for the rows of the table, called `row`, that conflict with NEW. NULL conflicts with nothing.
+    /// The condition that is true for rows of the table, named `row`, that conflict with NEW. NULL conflicts with nothing.
     package func condition(on table: DeclaredTable, as row: String) -> String {
         let virtual = table.generatedColumns.filter { $0.kind == .virtual }.map { SQL.quote($0.name) }
         let stored = (table.columns.map { SQL.quote($0.name) } + virtual).map { "\($0) AS \($0)" }.joined(separator: ", ")
@@ -68,7 +68,7 @@ package struct ConflictTarget: Hashable {
             case .column(let column):
                 let name = SQL.quote(column.name ?? "")
                 let own = column.place.map { table.columns[$0].collation }
-                // The column's own collation applies by itself; the index may have been given another.
+                // The column's collation applies by default. An index with another collation needs COLLATE.
                 let collate = own == column.collation ? "" : " COLLATE \(SQL.quote(column.collation))"
                 let new = column.place.map { table.columns[$0].newValue } ?? "NEW.\(name)"
                 return "\(row).\(name) = \(new)\(collate)"
@@ -82,8 +82,8 @@ package struct ConflictTarget: Hashable {
 }
 
 extension DeclaredTable {
-    /// Places of the stored columns that an expression depends on, by way of generated ones too; nil when one of these could not be
-    /// understood.
+    /// Indices of the stored columns on which an expression depends, directly or through generated columns. nil if the expression
+    /// of a generated column could not be parsed.
     fileprivate func places(in sql: String) -> [Int]? {
         var (places, expressions, seen): (Set<Int>, [String], Set<String>) = ([], [sql], [])
         while let expression = expressions.popLast() {
@@ -104,18 +104,18 @@ extension DeclaredTable {
 }
 
 extension DeclaredTable.Column {
-    /// The column of NEW, or what a REPLACE puts there in place of NULL.
+    /// The column of NEW, or the value that a REPLACE stores there instead of NULL.
     fileprivate var newValue: String {
         let new = "NEW.\(SQL.quote(name))"
         return valueForNull.map { "coalesce(\(new), \($0))" } ?? new
     }
 
-    /// The default of a column that may not be NULL, as SQL that every program can run: what calls functions, which may be
-    /// one program's own, is left out.
+    /// The default of a NOT NULL column, as SQL that every program can run. nil if it calls functions, because a function may exist
+    /// in one program only.
     private var valueForNull: String? {
         guard isNotNull, let defaultSQL else { return nil }
         let tokens = SQLText(defaultSQL).tokens
-        // One word is TRUE, a time or the like.
+        // A single word is TRUE, CURRENT_TIME or the like.
         if tokens.count == 1, let name = tokens[0].identifier { return tokens[0].isKeyword("NULL") ? nil : name }
         return tokens.contains { $0.identifier != nil } ? nil : "(\(defaultSQL))"
     }

@@ -1,31 +1,31 @@
 package import AnnalsCore
 package import AnnalsSQLite
 
-/// A table as its schema declares it: what capture, apply and footprints need to know.
+/// A table as its schema declares it, with everything that capture, apply and footprints need.
 ///
-/// Columns are meant by their place among the stored columns, as they are in changes and on the wire.
+/// Columns are identified by their index among the stored columns, as in changes and on the wire.
 package struct DeclaredTable: Hashable, Codable, Sendable {
-    /// The name as the schema spells it.
+    /// The name in the spelling of the schema.
     package var name: String
-    /// Stored columns in the table's order; generated ones are left out.
+    /// Stored columns in the table's order, without generated columns.
     package var columns: [Column]
     package var generatedColumns: [GeneratedColumn]
-    /// Places of the primary key's columns, in the key's order; empty when there is none.
+    /// Indices of the primary key's columns, in the key's order; empty if there is no primary key.
     package var primaryKey: [Int]
-    /// The collation by which the key's index compares each of its columns.
+    /// The collation of each key column in the key's index.
     package var primaryKeyCollations: [String]
-    /// The place of the INTEGER PRIMARY KEY, which is the rowid under another name.
+    /// The index of the INTEGER PRIMARY KEY column, which is an alias of the rowid.
     package var rowidAlias: Int?
     package var isAutoincrement: Bool
     package var isWithoutRowid: Bool
     package var isStrict: Bool
     package var kind: Kind
-    /// UNIQUE constraints and unique indexes, the primary key's own left out, by name.
+    /// UNIQUE constraints and unique indexes, sorted by name, without the index of the primary key.
     package var uniqueIndexes: [UniqueIndex]
     package var foreignKeys: [ForeignKey]
-    /// The expressions of CHECK constraints, as they are written, with single spaces.
+    /// The expressions of CHECK constraints as written, with single spaces.
     package var checks: [String] = []
-    /// A digest of everything declared, the table's name left out: another shape means another declaration.
+    /// A digest of the whole declaration except the table's name. If the declaration changes, the digest changes.
     package var shape: String
 
     package enum Kind: String, Hashable, Codable, Sendable {
@@ -36,11 +36,11 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
         package var name: String
         package var declaredType: String
         package var affinity: Affinity
-        /// The collation by which the column compares: BINARY, NOCASE, RTRIM or a program's own.
+        /// The collation of the column: BINARY, NOCASE, RTRIM or one that a program defined.
         package var collation: String
         package var isNotNull: Bool
         package var hasDefault: Bool
-        /// The default's expression as SQL, nil when there is none.
+        /// The default's expression as SQL; nil if there is none.
         package var defaultSQL: String?
     }
 
@@ -49,7 +49,7 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
         package var name: String
         package var kind: Kind
         package var collation: String
-        /// Its expression as SQL over the stored and VIRTUAL columns; nil when the statement could not be understood.
+        /// The expression as SQL over stored and VIRTUAL columns; nil if the statement could not be parsed.
         package var expression: String?
     }
 
@@ -57,16 +57,16 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
         package var name: String
         package var columns: [IndexColumn]
         package var isPartial: Bool
-        /// Made by a UNIQUE constraint of the table rather than by CREATE INDEX.
+        /// A UNIQUE constraint of the table created the index, not a CREATE INDEX statement.
         package var isConstraint: Bool
-        /// The CREATE INDEX statement; nil for a constraint's.
+        /// The CREATE INDEX statement; nil for the index of a constraint.
         package var sql: String?
 
         package var hasExpression: Bool { columns.contains { $0.name == nil } }
         package var hasCustomCollation: Bool { columns.contains { !Collation.isBuiltIn($0.collation) } }
-        /// Its tuples cannot be told from a row's values alone (merge rule 9).
+        /// The index's tuples cannot be computed from a row's values alone (merge rule 9).
         package var isCoarse: Bool { isPartial || hasExpression || hasCustomCollation }
-        /// Places of its columns; nil as soon as one is generated or an expression.
+        /// Indices of the indexed columns; nil if any is generated or an expression.
         package var places: [Int]? {
             let places = columns.compactMap(\.place)
             return places.count == columns.count ? places : nil
@@ -89,11 +89,12 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
 
     package struct ForeignKey: Hashable, Codable, Sendable {
         package var columns: [String]
-        /// Places of the child's columns; nil for a generated one.
+        /// Indices of the child's columns; nil for a generated column.
         package var places: [Int?]
-        /// The parent's name as its own declaration spells it, or as this one does when there is no such table.
+        /// The parent's name in the spelling of its own declaration, or in the spelling of the foreign key if the parent does not
+        /// exist.
         package var parentTable: String
-        /// The parent's columns, its primary key where the declaration names none. Empty when there is no parent.
+        /// The parent's columns; its primary key if the declaration names no columns. Empty if the parent does not exist.
         package var parentColumns: [String]
         package var parentExists: Bool
         package var onDelete: ForeignKeyAction
@@ -111,28 +112,28 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
 
     package var isVirtual: Bool { kind == .virtual }
 
-    /// A row can exist whose key holds NULL: SQLite allows it outside WITHOUT ROWID tables unless a key column says
-    /// NOT NULL. Such rows are captured by rowid and stay local.
+    /// Whether a row's key can hold NULL. SQLite allows it outside WITHOUT ROWID tables unless a key column is NOT NULL. Such rows
+    /// are captured by rowid and are not synced.
     package var keyMayBeNull: Bool {
         !isWithoutRowid && rowidAlias == nil && primaryKey.contains { !columns[$0].isNotNull }
     }
 
-    /// Columns that can hold long values, by their affinity, and that nothing names rows by.
+    /// Indices of columns that can hold long values by their affinity, without those of the primary key and of foreign keys.
     ///
-    /// A foreign key's action can change a row while it is being changed; so its columns are not among them.
+    /// The action of a foreign key can change a row while another statement changes it, so foreign key columns are left out.
     package var placesThatMayBeLarge: [Int] {
         let naming = Set(primaryKey + foreignKeys.flatMap { $0.places.compactMap { $0 } })
         return columns.indices.filter { [.text, .blob, .any].contains(columns[$0].affinity) && !naming.contains($0) }
     }
 
-    /// What finds the row of a key, whose parts are bound to ?1, ?2 and so on.
+    /// The condition that finds a row by its key. The values of the key are bound to ?1, ?2 and so on.
     package func keyCondition(_ comparison: String = "=") -> String {
         primaryKey.enumerated().map { "\(SQL.quote(columns[$1].name)) \(comparison) ?\($0 + 1)\(keyCollate($0))" }.joined(
             separator: " AND ")
     }
 
-    /// What follows a comparison with a part of the key: the key's index may compare otherwise than the column does, and then two rows
-    /// are one to the column, or one row two.
+    /// The COLLATE clause for a comparison with a part of the key; empty if it is not needed. The key's index may have another
+    /// collation than the column. Without the clause, two rows could match as one, or a row might not match.
     package func keyCollate(_ part: Int) -> String {
         let collation = primaryKeyCollations[part]
         return columns[primaryKey[part]].collation.isSameIdentifier(as: collation) ? "" : " COLLATE \(SQL.quote(collation))"
@@ -142,13 +143,13 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
         TableLayout(name: name, columns: columns.map(\.name), key: primaryKey)
     }
 
-    /// The place of a stored column by its name, which SQLite compares without regard to ASCII case.
+    /// The index of a stored column by its name. SQLite ignores ASCII case in names.
     package func place(of column: String) -> Int? {
         columns.firstIndex { $0.name.isSameIdentifier(as: column) }
     }
 }
 
-/// The collations every SQLite has.
+/// The collations that every SQLite connection has.
 package enum Collation {
     package static let binary = "BINARY"
 

@@ -1,30 +1,31 @@
-/// Something that is off in a store.
+/// A problem that verification found in a store.
 public struct Finding: Hashable, Sendable {
     public enum Code: String, Hashable, Sendable, CaseIterable {
-        /// SQLite itself finds the file damaged, or a row breaks NOT NULL or CHECK.
+        /// SQLite reports corruption of the file, or a row violates NOT NULL or CHECK.
         case integrity
-        /// Rows whose parent is missing.
+        /// Rows have no parent.
         case foreignKey
-        /// A capture trigger is missing or not as it should be.
+        /// A capture trigger is missing or differs from the expected one.
         case trigger
-        /// Another program may have written rows that no trigger saw, and they were not compared with the space's yet.
+        /// Another program may have written rows without capture, and they were not compared with the space's rows yet.
         case unseen
-        /// Raw changes, spans or transactions of history are missing, do not fit together or cannot be read.
+        /// Raw changes, spans or transactions of history are missing, inconsistent or unreadable.
         case history
-        /// Rows are not what history says they became (law 8).
+        /// Rows differ from the rows that history leads to (law 8).
         case rows
-        /// Going back through history and forth again does not end where it began (law 8).
+        /// Undoing history and repeating it does not lead back to the same rows (law 8).
         case replay
-        /// Rows without the outbox are no state that the log could have (law 3), or what the store knows of its space cannot be read.
+        /// The rows without the outbox do not match any state of the log (law 3), or the store's data about its space cannot be
+        /// read.
         case log
-        /// The relay shows a log that contradicts what the members of the space signed.
+        /// The relay served a log that contradicts statements signed by members of the space.
         case relay
     }
 
     public var code: Code
-    /// What is off, as a sentence; it holds no user data.
+    /// The problem as a sentence, without user data.
     public var message: String
-    /// The table, where it is about one.
+    /// The table that the problem concerns, if it concerns one table.
     public var table: String?
 
     package init(_ code: Code, _ message: String, table: String? = nil) {

@@ -4,16 +4,16 @@ import GRDBSQLite
 
 /// The full-text indexes of a schema (FTS3, FTS4, FTS5).
 ///
-/// One with external content holds nothing that is not in the rows of the table it indexes, so it can be made from them
-/// wherever they were put in without the user's triggers. One with content of its own is a table like any other.
+/// An index with external content holds only what is in the rows of its table. So it can be rebuilt from these rows after they were
+/// written without the user's triggers. An index with its own content is treated as a table like any other.
 package enum FullTextIndexes {
-    /// Fills the indexes with external content from their tables' rows as they are.
+    /// Rebuilds the indexes with external content from the current rows of their tables.
     package static func rebuild(_ db: Database, schema: String = "main") throws {
         for name in try withExternalContent(db, schema: schema).map(SQL.quote) {
             do {
                 try db.execute(sql: "INSERT INTO \(schema).\(name) (\(name)) VALUES ('rebuild')")
             } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-                // The table it indexes is gone: there is nothing to make it from.
+                // The indexed table does not exist, so there is nothing to build from.
             }
         }
     }
@@ -23,7 +23,7 @@ package enum FullTextIndexes {
         Set(try all(db, schema).filter { !$0.ownsContent && !$0.isContentless }.map(\.name))
     }
 
-    /// Names of the indexes that do not hold what they index. Reads all of them.
+    /// Names of the indexes that differ from the rows they index. Reads all indexes completely.
     package static func damaged(_ db: Database) throws -> [String] {
         try all(db, "main").filter { index in
             let name = SQL.quote(index.name)
@@ -39,7 +39,7 @@ package enum FullTextIndexes {
         }.map(\.name)
     }
 
-    /// Whether SQLite said that a virtual table's own data are damaged, which says nothing of the file.
+    /// Whether SQLite reported corruption of a virtual table's own data. This does not mean that the file is corrupt.
     package static func isAbout(_ error: any Error) -> Bool {
         (error as? DatabaseError)?.extendedResultCode.rawValue == SQLITE_CORRUPT | (1 << 8)
     }
@@ -48,7 +48,7 @@ package enum FullTextIndexes {
         var name: String
         var module: String
         var ownsContent: Bool
-        /// It keeps the words only, not what they are from: content=''.
+        /// The index has only the words and not their source: content=''.
         var isContentless: Bool
     }
 

@@ -2,13 +2,13 @@ import AnnalsSQLite
 import Foundation
 package import GRDB
 
-/// Which column list follows upon one, and what became of its columns; a fact in `annals_meta`.
+/// Which column list continues another one, and the new index of each column. It is stored in `annals_meta`.
 ///
-/// Names alone do not say it: a column can be renamed, dropped, and another have its name or its place later.
+/// Names are not enough: a column can be renamed or dropped, and another column can get its name or its index later.
 package struct ListContinuation: Hashable, Codable, Sendable {
     /// The list that continues this one.
     package var list: Int64
-    /// Per column its place there; nil for one that was dropped.
+    /// For each column its index in the next list; nil if it was dropped.
     package var places: [Int?]
 
     package init(list: Int64, places: [Int?]) {
@@ -18,7 +18,7 @@ package struct ListContinuation: Hashable, Codable, Sendable {
 
     private static let prefix = "continued:"
 
-    /// By the ids of the lists that are continued. Stores that were made by an Annals of before have none.
+    /// Continuations by the id of the continued list. Stores from older versions of Annals have none.
     package static func load(_ db: Database) throws -> [Int64: ListContinuation] {
         let sql = "SELECT name, value FROM main.annals_meta WHERE name >= 'continued:' AND name < 'continued;'"
         var found: [Int64: ListContinuation] = [:]

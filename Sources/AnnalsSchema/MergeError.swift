@@ -1,28 +1,28 @@
 package import AnnalsCore
 import AnnalsSQLite
 
-/// Why an entry could not be applied. All of these leave the store as it was.
+/// Why an entry could not be applied. No case changes the store.
 package enum MergeError: Error {
-    /// The rows are not what the log says they were.
+    /// The rows differ from what the log says.
     case diverged(Divergence)
-    /// A body calls a table that its batch did not name.
+    /// A body refers to a table that its batch did not declare.
     case unknownLayout(Int)
-    /// A table or column of the entry that this store does not have yet.
+    /// The entry has a table or column that this store does not have yet.
     case unknownTable(String)
     case unknownColumn(table: String, column: String)
-    /// A committed state would leave a child without its parent.
-    /// `position`: of the entry that does so, where it is one of the log.
+    /// A commit would leave a child without its parent. `position` is that of the entry that causes this, if it is an entry of the
+    /// log.
     case danglingReference(table: String, key: [Value], parent: String, position: Position? = nil)
-    /// An outbox transaction that no decision could lay on top.
+    /// An outbox transaction cannot be rebased with any decision.
     case unsettled(table: String)
 }
 
-/// Where rows and log part: named exactly, so that it can be looked at.
+/// The exact place where rows and log differ.
 package struct Divergence: Sendable {
     package enum Kind: Sendable {
         case missingRow
         case otherValue(column: String, stored: Value, expected: Value)
-        /// The row cannot be written, for instance because its key is taken.
+        /// The row cannot be written, for example because its key is taken.
         case refused(String)
     }
 
@@ -66,7 +66,7 @@ extension MergeError: TranslatableError {
         }
     }
 
-    /// Names table, position and column. The values stay out of the message: they are the user's.
+    /// Names table, position and column. Values are user data and stay out of the message.
     private static func describe(_ divergence: Divergence) -> String {
         let place = divergence.position.map { " at position \($0)" } ?? ""
         switch divergence.kind {

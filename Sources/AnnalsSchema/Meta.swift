@@ -3,7 +3,7 @@ import AnnalsSQLite
 import Foundation
 package import GRDB
 
-/// A replica's facts in `annals_meta`, beside those that every store with history has (`StoreSchema.Meta`).
+/// A replica's values in `annals_meta`, besides those of every store with history (`StoreSchema.Meta`).
 package struct Meta {
     package let db: Database
 
@@ -11,10 +11,10 @@ package struct Meta {
         self.db = db
     }
 
-    /// Raw values are what stands in the file.
+    /// The raw values are the names in the file.
     package enum Name: String, CaseIterable {
         case replica
-        /// The secret with which the replica signs.
+        /// The secret key with which the replica signs.
         case replicaKey = "replica_key"
         case replicaName = "replica_name"
         case relay
@@ -30,33 +30,35 @@ package struct Meta {
         case joinStage = "join_stage"
         case credentialFile = "credential_file"
         case caFile = "ca_file"
-        /// One a line.
+        /// One pin a line.
         case pins
-        /// The file that holds the space's keys; the keys themselves are nowhere in the store.
+        /// The path of the file that holds the space's keys. The keys themselves are not in the store.
         case spaceKeyFile = "space_key_file"
-        /// The id of the key under which the space was seen sealed last, in hexadecimal.
+        /// The id of the key with which the newest encrypted data of the space was sealed, in hexadecimal.
         case sealedUnder = "sealed_under"
-        /// Voided entries that were passed over; see `PassedVoids`.
+        /// Voided entries that the replica passed over; see `PassedVoids`.
         case passedVoids = "passed_voids"
-        /// How the space's tables are declared; see `SpaceSchema`.
+        /// The declarations of the space's tables; see `SpaceSchema`.
         case spaceSchema = "space_schema"
-        /// The version of that schema alone.
+        /// The version of that schema.
         case spaceVersion = "space_version"
-        /// Renames that the space is still to be told of; see `SpaceRename`.
+        /// Renames that are not in the outbox yet; see `SpaceRename`.
         case renames
-        /// Other programs may have written rows that no trigger saw; see `UnverifiedRows`.
+        /// Other programs may have written rows without capture; see `UnverifiedRows`.
         case unverifiedRows = "rows_in_doubt"
-        /// What proves that the relay showed different logs; see `LogEvidence`.
+        /// The proof that the relay served different logs; see `LogEvidence`.
         case evidence
-        /// The position of the snapshot that this replica began with, where it says of authors what nobody has seen; see `UnconfirmedAuthors`.
+        /// The position of the snapshot with which this replica began, while its statements about authors are unconfirmed; see
+        /// `UnconfirmedAuthors`.
         case unconfirmedSnapshot = "told_by_snapshot"
-        /// These authors' ids, one after another.
+        /// The ids of these authors, concatenated.
         case unconfirmedAuthors = "told_authors"
-        /// Bytes of batches in `annals_log`.
+        /// The number of bytes of the batches in `annals_log`.
         case recentLogBytes = "kept_log_bytes"
-        /// The file turned out to be a copy, and the log since then has not been seen: work of its outbox may be in the space.
+        /// The file is a copy, and the log since the copying has not been read. So the space may already have transactions of this
+        /// outbox.
         case isCopy = "is_copy"
-        /// The newest transaction whose note of a renumbered row was purged; see `RenumberedRows`.
+        /// The newest transaction that a purged note of a renumbered row belonged to; see `RenumberedRows`.
         case renumberedUntil = "renumbered_until"
     }
 
@@ -72,7 +74,7 @@ package struct Meta {
         try Data.fetchOne(cached("SELECT value FROM annals_meta WHERE name = ?"), arguments: [name.rawValue]).map { [UInt8]($0) }
     }
 
-    /// Several at once; what is not in the file is not among them.
+    /// Reads several values at once. Values that are not in the file are left out.
     package func facts(of names: [Name]) throws -> Facts {
         let list = names.map { SQL.literal($0.rawValue) }.joined(separator: ", ")
         let statement = try cached("SELECT name, value FROM annals_meta WHERE name IN (\(list))")
@@ -85,11 +87,11 @@ package struct Meta {
         return facts
     }
 
-    /// Facts as they were read together.
+    /// Values that were read together.
     package struct Facts {
         package fileprivate(set) var values: [Name: Value] = [:]
 
-        /// A place or a counter; zero for none. Throws `Corruption`.
+        /// A position or a counter; zero if there is none. Throws `Corruption`.
         package func number(_ name: Name) throws -> Int64 {
             guard let value = values[name] else { return 0 }
             guard let number = value.integer, SchemaLimits.positions.contains(number) else {
@@ -109,7 +111,7 @@ package struct Meta {
         }
     }
 
-    /// Writes nothing where the value is there already.
+    /// Writes nothing if the value is stored already.
     package func set(_ name: Name, _ value: (any DatabaseValueConvertible)?) throws {
         if let value {
             let sql = """

@@ -1,9 +1,9 @@
 import AnnalsSQLite
 import Foundation
 
-/// Other names for tables and their columns: the first names of what a store calls otherwise, or back.
+/// A mapping of the names of tables and columns, from local names to canonical names or back.
 ///
-/// The log knows every table and column under its *first name*, for ever; a store may call it otherwise (ARCHITECTURE 7).
+/// The log always uses a table's or column's *canonical name*. A store may use another name (ARCHITECTURE 7).
 package struct NameMap: Hashable, Sendable {
     package struct Table: Hashable, Sendable {
         package var name: String
@@ -11,14 +11,14 @@ package struct NameMap: Hashable, Sendable {
         package var columns: [String: String] = [:]
     }
 
-    /// By the folded name that is replaced. What is not in here keeps its names.
+    /// By the folded name that is replaced. Tables that are not in it keep their names.
     package private(set) var tables: [String: Table] = [:]
 
     package init() {}
 
     package var isEmpty: Bool { tables.isEmpty }
 
-    /// Takes note of a table whose names are replaced, column by column; does nothing where they are the same.
+    /// Adds the replaced names of a table and its columns. Adds nothing if all names are equal.
     package mutating func add(_ name: String, as other: String, columns: [(from: String, to: String)]) {
         let differing = columns.filter { $0.from != $0.to }
         guard name != other || !differing.isEmpty else { return }
@@ -34,7 +34,7 @@ package struct NameMap: Hashable, Sendable {
 
     // MARK: Declarations
 
-    /// A table as it would be declared under the other names.
+    /// The table's declaration under the other names.
     package func definition(_ table: DeclaredTable) -> DeclaredTable {
         guard !isEmpty else { return table }
         var named = table
@@ -63,7 +63,7 @@ package struct NameMap: Hashable, Sendable {
         return named
     }
 
-    /// SQL text over one table's columns, word by word. What is called like a function or a parameter is none.
+    /// Replaces names in SQL text over one table's columns, word by word. A name that is a function or a parameter stays.
     package func expression(_ sql: String, of table: String) -> String {
         guard let names = tables[table.foldedIdentifier] else { return sql }
         let tokens = SQLText(sql).tokens

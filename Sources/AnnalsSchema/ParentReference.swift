@@ -1,9 +1,9 @@
 package import AnnalsMerge
 import AnnalsSQLite
 
-/// A foreign key as merging needs it: its columns by place, and the parent it names.
+/// A foreign key as the merge uses it: its column indices and its parent.
 ///
-/// A key over a generated column, or to a table that does not exist, is nothing that merging could act upon.
+/// Keys over a generated column, and keys to a table that does not exist, are left out, because the merge can do nothing with them.
 package struct ParentReference {
     package var places: [Int]
     package var parentTable: String
@@ -25,10 +25,10 @@ package struct ParentReference {
 extension DeclaredTable {
     package var references: [ParentReference] { foreignKeys.compactMap(ParentReference.init) }
 
-    /// What a footprint must know of this table; `parent` gives the definition of a table by name.
+    /// The table's rules for footprints. `parent` returns the definition of a table by name.
     ///
-    /// The columns of an index stand in the order of their names, so that the same UNIQUE hashes alike on two replicas
-    /// that declare its columns in another order.
+    /// The columns of an index are sorted by name. So two replicas that declare a UNIQUE constraint with another order of columns
+    /// compute the same hashes.
     package func footprintRules(parent: (String) -> DeclaredTable?) -> FootprintRules {
         let key = footprintIndex(primaryKey.enumerated().map { ($1, primaryKeyCollations[$0]) }, isCoarse: false)
         let uniques = uniqueIndexes.map { index -> FootprintRules.Index in
@@ -70,7 +70,7 @@ extension DeclaredTable {
             isCoarse: collations == nil)
     }
 
-    /// The collations of the unique index over exactly these places; nil when it is coarse or there is none.
+    /// The collations of the unique index over exactly these columns; nil if the index is coarse or does not exist.
     private func indexCollations(of places: [Int]) -> [Int: String]? {
         if Set(places) == Set(primaryKey) {
             return Dictionary(uniqueKeysWithValues: zip(primaryKey, primaryKeyCollations))

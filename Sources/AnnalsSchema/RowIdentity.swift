@@ -1,18 +1,17 @@
 package import AnnalsCore
 
-/// What makes two rows the same row: equal keys by the rules of the key's index, or the rowid where the key holds
-/// NULL.
+/// The identity of a row: its key, compared by the rules of the key's index, or its rowid if the key holds NULL.
 package enum RowIdentity: Hashable, Sendable {
     case key([Value])
     case rowid(Int64)
 }
 
-/// Tells rows' identities for one table.
+/// Computes the identities of rows of one table.
 ///
-/// Values that the key's index takes for equal come out equal: 'a' and 'A' under NOCASE, 1 and 1.0 anywhere. A
-/// program's own collation cannot be asked here; under it only equal bytes are equal.
+/// Values that are equal in the key's index have equal identities: 'a' and 'A' under NOCASE, 1 and 1.0 always. A collation that a
+/// program defined cannot be called here. Under it, only equal bytes are equal.
 package struct IdentityRule: Hashable, Sendable {
-    /// Places of the key's columns.
+    /// Indices of the key's columns.
     package var key: [Int]
     /// The collation of each.
     package var collations: [String]
@@ -26,15 +25,15 @@ package struct IdentityRule: Hashable, Sendable {
         self.init(key: table.primaryKey, collations: table.primaryKeyCollations)
     }
 
-    /// The identity of a row given as all its stored columns.
+    /// The identity of a row that is given as all its stored columns.
     ///
-    /// Without a rowid a key that holds NULL is compared as it stands.
+    /// A key that holds NULL is compared value by value if there is no rowid.
     package func identity(of row: [Value], rowid: Int64? = nil) -> RowIdentity {
         if let rowid, key.contains(where: { row[$0].isNull }) { return .rowid(rowid) }
         return .key(zip(key, collations).map { Self.folded(row[$0], collation: $1) })
     }
 
-    /// The one value that stands for all that compare equal to it.
+    /// One representative of all values that compare equal to this one.
     package static func folded(_ value: Value, collation: String) -> Value {
         switch value {
         case .null, .integer, .blob: value

@@ -3,15 +3,15 @@ import AnnalsMerge
 import AnnalsSQLite
 package import GRDB
 
-/// Reads a table's rows, in the columns of a definition that both files agree on.
+/// Reads a table's rows with the columns of a definition that both files share.
 package final class RowReader {
     private let all: PreparedStatement
     private let one: PreparedStatement
     private let count: Int
-    /// By place: what columns hold that the file does not have.
+    /// The values of columns that the file does not have, by index.
     private var missing: [Int: Value] = [:]
 
-    /// - Parameter defaults: what columns hold where the file does not have them, by place. A file without the table has no rows.
+    /// - Parameter defaults: the values of columns that the file does not have, by index. A file without the table has no rows.
     package init(_ db: Database, _ table: DeclaredTable, defaults: [Value]? = nil) throws {
         let columns = table.columns.map { SQL.quote($0.name) }
         var selected = columns
@@ -33,12 +33,12 @@ package final class RowReader {
         count = columns.count
     }
 
-    /// The rows that another file has of a table, whatever it calls it, in the columns of this one.
+    /// Reads a table's rows from another file, which may use other names, with the columns of this store's definition.
     ///
     /// - Parameters:
-    ///   - tables: the other file's.
-    ///   - first: the table under its first names, by which both mean the same.
-    ///   - defaults: what columns hold where the file does not have them, by place. A file without the table has no rows.
+    ///   - tables: the other file's tables.
+    ///   - first: the table under its canonical names, which both files share.
+    ///   - defaults: the values of columns that the file does not have, by index. A file without the table has no rows.
     package convenience init(_ other: Database, _ tables: TrackedTables, first: DeclaredTable, defaults: [Value]? = nil) throws {
         let theirs = tables.table(first: first.name)
         guard theirs != nil || defaults != nil else { throw MergeError.unknownTable(first.name) }
@@ -49,7 +49,7 @@ package final class RowReader {
                 let name = first.columns[place].name
                 let found = theirs.first.place(of: name)
                 guard found != nil || defaults != nil else { throw MergeError.unknownColumn(table: first.name, column: name) }
-                // The other is a name that nothing has.
+                // The second name is one that no column has.
                 table.columns[place].name = found.map { theirs.definition.columns[$0].name } ?? "\(name)~0"
             }
         } else {

@@ -1,11 +1,11 @@
 import AnnalsSQLite
 package import GRDB
 
-/// How far a schema that came from elsewhere reaches.
+/// Which functions and modules a schema from elsewhere can call.
 package enum SchemaReach {
-    /// Whether nothing in the file's schema names a function or a module that the program has put into SQLite. What SQLite itself brings
-    /// can do no harm from within a schema, whatever `PRAGMA trusted_schema` says, and writing a full-text or R-tree index by triggers
-    /// needs that pragma to be on.
+    /// Whether no name in the file's schema is that of a function or module that the program added to SQLite. SQLite's own
+    /// functions and modules are harmless in a schema, even with `PRAGMA trusted_schema` on. Triggers that write a full-text or
+    /// R-tree index need that pragma to be on.
     package static func isWithinSQLite(_ db: Database) throws -> Bool {
         let own = try names(db)
         let plain = try DatabaseQueue()
@@ -18,7 +18,7 @@ package enum SchemaReach {
         }
     }
 
-    /// A program's own function may have the name of one of SQLite's.
+    /// A program's function may have the same name as a built-in one.
     private struct Name: Hashable {
         var name: String
         var isBuiltIn: Bool

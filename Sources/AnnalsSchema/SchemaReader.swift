@@ -3,7 +3,7 @@ import AnnalsSQLite
 package import GRDB
 internal import GRDBSQLite
 
-/// Reads what the main schema of a connection declares. The temp schema and attached files are none of our business.
+/// Reads the declarations in the main schema of a connection. The temp schema and attached files are ignored.
 ///
 ///     let invoices = try SchemaReader(db).table("Invoice")
 package struct SchemaReader {
@@ -13,16 +13,17 @@ package struct SchemaReader {
         self.db = db
     }
 
-    /// Names of tables, views and virtual tables as the schema spells them, SQLite's and Annals' own left out.
+    /// Names of tables, views and virtual tables in the spelling of the schema, without those of SQLite and of Annals.
     package func tableNames() throws -> [String] {
         try kinds().keys
             .filter { !$0.foldedIdentifier.hasPrefix("sqlite_") && !StoreSchema.isOwnName($0) }
             .sorted()
     }
 
-    /// The table or view of that name, in any case; nil when there is none.
+    /// The table or view with that name, in any case; nil if there is none.
     package func table(_ name: String) throws -> DeclaredTable? {
-        // All tables need not be listed for one, unless a virtual table of a module that is not loaded may have it for a shadow.
+        // One table can be read without a list of all tables, unless the schema has a virtual table: if its module is not loaded,
+        // this table may be a shadow table of it.
         let virtual = try db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND rootpage = 0)")
         if try Bool.fetchOne(virtual) ?? false { return try tables(named: [name]).first }
         let one = try db.cachedStatement(sql: "SELECT name, type, wr, strict FROM pragma_table_list(?) WHERE schema = 'main'")
@@ -30,7 +31,7 @@ package struct SchemaReader {
         return try definition(of: row.value("name"), as: Kind(row))
     }
 
-    /// The tables and views of those names, in any case and in that order, as far as there are any.
+    /// The tables and views with those names that exist, in any case, in the order of the names.
     package func tables(named names: [String]) throws -> [DeclaredTable] {
         let kinds = try kinds()
         return try names.compactMap { name in
@@ -39,7 +40,7 @@ package struct SchemaReader {
         }
     }
 
-    /// Every table `tableNames` lists.
+    /// All tables that `tableNames` lists.
     package func tables() throws -> [DeclaredTable] {
         let kinds = try kinds()
         return try tableNames().compactMap { name in
@@ -48,7 +49,8 @@ package struct SchemaReader {
         }
     }
 
-    /// Tables that come empty where only the tracked rows are: neither tracked, nor a full-text index made from their rows.
+    /// Tables that are empty in a file that has only the tracked rows: tables that are not tracked, except full-text indexes that
+    /// are rebuilt from tracked rows.
     package func emptyTables(_ tracked: TrackedTables) throws -> [String] {
         let indexes = try FullTextIndexes.withExternalContent(db)
         return try tables().filter { $0.kind == .table || $0.kind == .virtual }.map(\.name)
@@ -76,7 +78,7 @@ package struct SchemaReader {
         return kinds
     }
 
-    /// SQLite knows a shadow table only while its module is loaded; otherwise the name has to tell.
+    /// SQLite recognizes a shadow table only while its module is loaded. Otherwise the name decides.
     private func markShadowsOfUnknownModules(in kinds: inout [String: Kind]) throws {
         guard kinds.values.contains(where: { $0.kind == .virtual }) else { return }
         let known = Set(try String.fetchAll(db, sql: "SELECT name FROM pragma_module_list").map(\.foldedIdentifier))
@@ -90,7 +92,7 @@ package struct SchemaReader {
         }
     }
 
-    /// nil for what has no statement of its own, such as the index of a UNIQUE constraint.
+    /// nil if the object has no statement, as the index of a UNIQUE constraint.
     private func sql(ofType type: String, _ name: String) throws -> String? {
         let statement = try db.cachedStatement(sql: "SELECT sql FROM main.sqlite_master WHERE type = ? AND name = ?")
         return try String.fetchOne(statement, arguments: [type, name])
@@ -101,7 +103,7 @@ package struct SchemaReader {
             name: name, columns: [], generatedColumns: [], primaryKey: [], primaryKeyCollations: [], rowidAlias: nil,
             isAutoincrement: false, isWithoutRowid: kind.isWithoutRowid, isStrict: kind.isStrict, kind: kind.kind, uniqueIndexes: [],
             foreignKeys: [], shape: "")
-        // A view or a virtual table may name what this connection does not have; their columns are never needed.
+        // A view or a virtual table may use objects that this connection does not have. Their columns are never needed.
         guard kind.kind == .table || kind.kind == .shadow else { return table }
         let text = SQLText(try sql(ofType: "table", name) ?? "")
         let nameOfColumn = try readColumns(into: &table)
@@ -113,7 +115,7 @@ package struct SchemaReader {
         return table
     }
 
-    /// Fills in the columns and the primary key. Returns every column's name by SQLite's own number for it.
+    /// Sets the columns and the primary key. Returns every column's name by SQLite's number of the column.
     private func readColumns(into table: inout DeclaredTable) throws -> [Int: String] {
         var names: [Int: String] = [:]
         var keyParts: [(order: Int, place: Int)] = []
@@ -141,7 +143,8 @@ package struct SchemaReader {
         return names
     }
 
-    /// A default that is one word or quoted name is text to SQLite where it stands, and a column's name anywhere else.
+    /// SQLite reads a default of one word or one quoted name as text, but reads the same word as a column's name elsewhere. So it
+    /// is written as a text literal.
     private static func spelledOut(_ value: String) -> String {
         let tokens = SQLText(value).tokens
         let keywords = ["NULL", "TRUE", "FALSE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP"]
@@ -191,7 +194,7 @@ package struct SchemaReader {
         }
         table.uniqueIndexes.sort { $0.name < $1.name }
         if let keyIndex {
-            // An index lists a column once; a key that repeats a column is the same key without the repetition.
+            // An index has a column once. A key that repeats a column equals the key without the repetition.
             table.primaryKey = keyIndex.compactMap(\.place)
             table.primaryKeyCollations = keyIndex.map(\.collation)
         } else if table.primaryKey.count == 1, !table.isWithoutRowid {
@@ -239,8 +242,8 @@ package struct SchemaReader {
 }
 
 extension DeclaredTable {
-    /// Everything declared as one digest: what is between the parentheses of CREATE TABLE, what follows them, and the unique
-    /// indexes that have statements of their own.
+    /// A digest of the whole declaration: the text between the parentheses of CREATE TABLE, the options after them, and the unique
+    /// indexes that have their own statements.
     fileprivate func makeShape(_ text: SQLText) -> String {
         var parts = ["\(isWithoutRowid)", "\(isStrict)", text.normalizedBody]
         parts += uniqueIndexes.compactMap { $0.sql.map { SQLText($0).normalizedBody } }

@@ -2,31 +2,30 @@ package import AnnalsCore
 import AnnalsSQLite
 package import GRDB
 
-/// The tables Annals keeps inside a store. All their names begin with `annals_`, and untracking drops them all.
+/// The tables of Annals in a store. All their names begin with `annals_`, and `untrack` drops them all.
 ///
-/// | table | holds |
+/// | table | content |
 /// |---|---|
-/// | annals_meta | facts about the store by name |
-/// | annals_tables | every column list a table was tracked with; its `id` is what changes and the wire call it |
-/// | annals_changes_ID | the raw changes of that table, as the triggers wrote them |
-/// | annals_notes_ID | rows that an insert or a change of key met under the same key or unique value |
-/// | annals_transactions | who wrote, when, from where; `number` is the local order |
+/// | annals_meta | values about the store, by name |
+/// | annals_tables | every column list with which a table was tracked; its `id` identifies it in changes and on the wire |
+/// | annals_changes_ID | the raw changes of that list, as the triggers wrote them |
+/// | annals_notes_ID | rows that had the key or a unique value of an inserted row or of a changed key |
+/// | annals_transactions | author, time and origin; `number` is the local order |
 /// | annals_spans | which raw changes of which table belong to which transaction |
-/// | annals_consumers | who reads history, and how far |
+/// | annals_consumers | the readers of history and their positions |
 ///
-/// Raw changes have no declared types, so a value is kept exactly as it was. `id` and `number` rise without
-/// AUTOINCREMENT, whose sqlite_sequence could not be dropped again (law 11); so the newest row of
-/// annals_transactions and of every annals_changes_ID stays when history is purged, or numbers would start anew: see
-/// `Purge`.
+/// Columns of raw changes have no declared types, so values are stored unchanged. `id` and `number` rise without AUTOINCREMENT,
+/// because the table sqlite_sequence could not be dropped again (law 11). So a purge of history leaves the newest row of
+/// annals_transactions and of every annals_changes_ID; otherwise the numbers would start again: see `Purge`.
 package enum StoreSchema {
-    /// The format of these tables. A store with a higher one was made by a newer Annals.
+    /// The format of these tables. A newer version of Annals created a store with a higher format.
     ///
-    /// 2: an update may leave large values out that it did not change.
+    /// Since format 2, an update may leave out large values that it did not change.
     package static let format = 2
 
     package static let prefix = "annals_"
 
-    /// Whether a table, index or trigger is one of ours.
+    /// Whether a table, index or trigger belongs to Annals.
     package static func isOwnName(_ name: String) -> Bool {
         name.foldedIdentifier.hasPrefix(prefix)
     }
@@ -34,59 +33,59 @@ package enum StoreSchema {
     package static func changesTable(_ id: Int64) -> String { "annals_changes_\(id)" }
     package static func notesTable(_ id: Int64) -> String { "annals_notes_\(id)" }
 
-    /// Facts in annals_meta.
+    /// Names in annals_meta.
     package enum Meta: String, Sendable {
         case format
         case storeID = "store_id"
-        /// PRAGMA schema_version when the triggers were last found right.
+        /// PRAGMA schema_version at the last check that found the triggers correct.
         case schemaVersion = "schema_version"
-        /// The latest hybrid time given out or seen: milliseconds and counter with a point between.
+        /// The latest hybrid time that the store used or saw: milliseconds and counter, separated by a point.
         case clock
         /// The last transaction that was purged.
         case purged
-        /// How much history the store keeps, as JSON; see `HistoryRetention`.
+        /// How long the store keeps history, as JSON; see `HistoryRetention`.
         case retention
-        /// When that was last applied, in milliseconds since 1970.
+        /// When the retention was last applied, in milliseconds since 1970.
         case retentionApplied = "retention_applied"
-        /// Column lists whose tables a program's own triggers write; see `TriggerRewriteCheck`.
+        /// Column lists of tables that a program's own triggers write to; see `TriggerRewriteCheck`.
         case writtenByTriggers = "written_by_triggers"
-        /// Present where new tables are tracked, too; see `TrackingRule`.
+        /// Present if new tables are tracked automatically; see `TrackingRule`.
         case tracksAll = "tracks_all"
-        /// PRAGMA schema_version when new tables were last looked for.
+        /// PRAGMA schema_version at the last search for new tables.
         case tablesLooked = "tables_looked"
-        /// Another length than `SchemaLimits.largeValue`, from which updates leave out what they did not change.
+        /// A value that replaces `SchemaLimits.largeValue`, the length above which updates leave out unchanged values.
         case largeValue = "large_value"
     }
 
-    /// The length beyond which updates leave out a value that they do not change; see `SchemaLimits.largeValue`.
+    /// The length above which updates leave out a value that they do not change; see `SchemaLimits.largeValue`.
     ///
-    /// - Parameter format: of the store's history, where that is about to change. In one of format 1 nothing is left out.
+    /// - Parameter format: the format that the store's history is about to have, if it changes. With format 1 nothing is left out.
     package static func largeValue(_ db: Database, format: Int? = nil) throws -> Int {
         guard try format ?? integer(.format, db).map(Int.init) ?? 1 > 1 else { return .max }
         return try integer(.largeValue, db).map(Int.init) ?? SchemaLimits.largeValue
     }
 
-    /// What `op` of a raw change means.
+    /// The meaning of `op` in a raw change.
     package enum Operation: Int64, Sendable {
         case insert = 1
         case update = 2
         case delete = 3
     }
 
-    /// Whether the store has history at all.
+    /// Whether the store has history.
     package static func exists(_ db: Database) throws -> Bool {
         let sql = "SELECT EXISTS(SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = 'annals_meta')"
         return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
     }
 
-    /// Whether the store has a replica's tables: it is joined to a space, or about to be.
+    /// Whether the store has a replica's tables: it has joined a space, or is about to.
     package static func isReplica(_ db: Database) throws -> Bool {
         try db.tableExists("annals_outbox")
     }
 
-    /// Throws `AnnalsError` of code newerFormat when a newer Annals made this store's tables.
+    /// Throws `AnnalsError` of code newerFormat if a newer version of Annals created this store's tables.
     package static func checkFormat(_ db: Database) throws {
-        // What says nothing is for `verify` to find, which opens the store for it.
+        // A missing or unreadable format is not an error here: `verify` reports it, and opens the store to do so.
         guard try exists(db),
             case .int64(let found) = try DatabaseValue.fetchOne(db.cachedStatement(sql: value), arguments: [Meta.format.rawValue])?.storage,
             found > format
@@ -119,7 +118,7 @@ package enum StoreSchema {
 
     private static let value = "SELECT value FROM main.annals_meta WHERE name = ?"
 
-    /// Writes nothing where the value is there already.
+    /// Writes nothing if the value is stored already.
     package static func set(_ name: Meta, to value: (any DatabaseValueConvertible)?, _ db: Database) throws {
         try db.cachedStatement(
             sql: """
@@ -130,7 +129,7 @@ package enum StoreSchema {
         .execute(arguments: [name.rawValue, value])
     }
 
-    /// Creates what is missing of the tables every store has.
+    /// Creates the tables that every store has, if they are missing.
     package static func createCommonTables(_ db: Database) throws {
         try db.execute(
             sql: """
@@ -151,7 +150,7 @@ package enum StoreSchema {
     /// How many columns one mask of a raw change covers.
     package static let columnsPerMask = 62
 
-    /// Whether an update's masks say that the column at a place changed.
+    /// Whether an update's masks say that the column at an index changed.
     package static func isMarked(_ place: Int, mask: (Int) -> Int64) -> Bool {
         mask(place / columnsPerMask) >> Int64(place % columnsPerMask) & 1 == 1
     }
@@ -162,29 +161,30 @@ package enum StoreSchema {
 
     /// The columns of annals_changes_ID in their order.
     ///
-    /// An insert has all n…, a delete all o…. An update has all o…, and of the n… those that changed, which are the bits
-    /// set in m…, and those of the key: measured against the whole new row it takes a quarter less room and less time, and
-    /// the whole row can still be told. A large value that it did not change is in neither: o… is NULL and n… is 1, which for a
-    /// column without its bit means nothing else. A delete that was concluded later has in m0 the change it precedes.
+    /// An insert has all n… columns, and a delete all o… columns. An update has all o… columns, and the n… columns of the key and
+    /// of changed values, whose bits are set in m…. This takes a quarter less space and less time than the whole new row, and the
+    /// whole row can still be computed. A large value that the update did not change is in neither column: o… is NULL and n… is 1.
+    /// No other column without its bit has these values. A delete that was added later has in m0 the id of the change that it
+    /// precedes.
     package static func changesColumns(_ count: Int, byRowid: Bool) -> [String] {
         ["id", "at", "op"] + (0..<maskCount(count)).map { "m\($0)" } + (byRowid ? ["ro", "rn"] : [])
             + (0..<count).map { "o\($0)" } + (0..<count).map { "n\($0)" }
     }
 
-    /// Creates the raw changes' table for a table of that many stored columns.
+    /// Creates the table of raw changes for a table with that many stored columns.
     ///
-    /// `byRowid`: rows can exist whose key holds NULL, so raw changes also carry the old and new rowid.
+    /// `byRowid`: rows can have a key that holds NULL, so raw changes also have the old and the new rowid.
     package static func createChangesTable(_ db: Database, id: Int64, columns count: Int, byRowid: Bool) throws {
         let columns = changesColumns(count, byRowid: byRowid).map { $0 == "id" ? "id INTEGER PRIMARY KEY" : $0 }
         try db.execute(sql: "CREATE TABLE main.\(changesTable(id))(\(columns.joined(separator: ", ")))")
     }
 
-    /// The columns of annals_notes_ID in their order; `mark` is the newest raw change's id at the time of the note.
+    /// The columns of annals_notes_ID in their order. `mark` is the id of the newest raw change at the time of the note.
     package static func notesColumns(_ count: Int, byRowid: Bool) -> [String] {
         ["id", "mark"] + (byRowid ? ["ro"] : []) + (0..<count).map { "o\($0)" }
     }
 
-    /// Creates the notes' table, with an index by which a key is noted once.
+    /// Creates the table of notes, with an index that lets a trigger note a key only once.
     package static func createNotesTable(_ db: Database, id: Int64, columns count: Int, key: [Int], byRowid: Bool) throws {
         let columns = notesColumns(count, byRowid: byRowid).map { $0 == "id" ? "id INTEGER PRIMARY KEY" : $0 }
         let name = notesTable(id)
@@ -197,7 +197,7 @@ package enum StoreSchema {
 
     // MARK: SQLite's schema version
 
-    /// Takes the schema as it is for the one that was looked at; after Annals' own changes of it.
+    /// Stores the current schema version as checked. Call it after Annals itself changed the schema.
     package static func noteSchemaVersion(_ db: Database) throws {
         try StoreSchema.set(.schemaVersion, to: schemaVersion(db), db)
     }

@@ -1,8 +1,8 @@
 import AnnalsSQLite
 
-/// The tables of a database as they are declared, by name in any case.
+/// The declared tables of a database, by name in any case.
 package struct TableCatalog: Sendable {
-    /// SQLite's number for the schema that they are of.
+    /// SQLite's schema version at the time of reading.
     package let version: Int64
     private let tables: [String: DeclaredTable]
 
@@ -15,7 +15,7 @@ package struct TableCatalog: Sendable {
 
     package var all: some Collection<DeclaredTable> { tables.values }
 
-    /// Tables that refer to one, with the foreign keys by which they do.
+    /// Tables that refer to a table, with their foreign keys.
     package func references(to parent: String) -> [(table: DeclaredTable, key: DeclaredTable.ForeignKey)] {
         tables.values.flatMap { table in
             table.foreignKeys.filter { $0.parentTable.isSameIdentifier(as: parent) }.map { (table, $0) }

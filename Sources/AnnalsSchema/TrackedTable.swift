@@ -5,25 +5,24 @@ package import GRDB
 
 /// One column list with which a table is or was tracked: a row of annals_tables.
 ///
-/// When a table's columns change, the list it had is retired and stays readable, and the new one gets an id of its own.
+/// When a table's columns change, its list is retired and stays readable, and the new list gets its own id.
 package struct TrackedTable: Hashable, Sendable {
-    /// What changes and the wire call it.
+    /// The id in changes and on the wire.
     package var id: Int64
     package var name: String
-    /// Stored columns, in the table's order at that time.
+    /// The stored columns, in the table's order at that time.
     package var columns: [String]
     package var key: Key
     package var state: State
-    /// The digest of the table's declaration when it was last looked at.
+    /// The digest of the table's declaration at the last check.
     package var shape: String
-    /// The oldest transaction after which the table's rows can still be told; nil from the start.
+    /// The oldest transaction after which the table's rows can be reconstructed; nil if there is no limit.
     ///
-    /// A token of an older transaction has expired for this table: somebody wrote unseen, or the table was not tracked
-    /// yet.
+    /// Tokens of older transactions have expired for this table: a program wrote without capture, or the table was not tracked yet.
     package var gap: Int64?
-    /// What the log calls table and columns, where a joined store calls them otherwise.
+    /// The canonical names of table and columns, if a joined store uses other names.
     package var firstNames: CanonicalNames.Names?
-    /// Which list follows, and what became of the columns; nil where none does, or nobody knows.
+    /// The list that continues this one, with the new indices of columns; nil if there is none or it is unknown.
     package var continuation: ListContinuation?
 
     package enum State: String, Hashable, Sendable {
@@ -35,11 +34,11 @@ package struct TrackedTable: Hashable, Sendable {
     }
 
     package struct Key: Hashable, Codable, Sendable {
-        /// Places of the key's columns, in the key's order.
+        /// Indices of the key's columns, in the key's order.
         package var places: [Int]
-        /// By which the key's index compares each.
+        /// The collation of each key column in the key's index.
         package var collations: [String]
-        /// The key may hold NULL, and raw changes carry rowids.
+        /// The key may hold NULL, and raw changes have rowids.
         package var isByRowid: Bool
 
         package init(places: [Int], collations: [String], isByRowid: Bool) {
@@ -57,7 +56,7 @@ package struct TrackedTable: Hashable, Sendable {
         IdentityRule(key: key.places, collations: key.collations)
     }
 
-    /// Every column list the store knows, by id. None when the store has no history.
+    /// Every column list of the store, sorted by id; empty if the store has no history.
     package static func fetchAll(_ db: Database) throws -> [TrackedTable] {
         guard try StoreSchema.exists(db) else { return [] }
         let (first, continued) = (try CanonicalNames.load(db), try ListContinuation.load(db))
@@ -69,12 +68,12 @@ package struct TrackedTable: Hashable, Sendable {
         }
     }
 
-    /// The column lists with which tables are tracked now, by id.
+    /// The column lists of currently tracked tables, sorted by id.
     package static func fetchTracked(_ db: Database) throws -> [TrackedTable] {
         try fetchAll(db).filter { $0.state == .tracked }
     }
 
-    /// One column list by its id; without its first names and what follows, for which `fetchAll` is there.
+    /// One column list by its id, without canonical names and continuation. `fetchAll` returns these too.
     package static func fetch(_ db: Database, id: Int64) throws -> TrackedTable? {
         guard try StoreSchema.exists(db) else { return nil }
         return try Row.fetchOne(db.cachedStatement(sql: "\(selection) WHERE id = ?"), arguments: [id]).map(TrackedTable.init(row:))
@@ -93,7 +92,7 @@ package struct TrackedTable: Hashable, Sendable {
         gap = try row.value("gap")
     }
 
-    /// Begins a column list for a table as it is declared now: its row, its changes' and notes' tables.
+    /// Creates a column list for a table as it is declared now: its row, its table of changes and its table of notes.
     package static func create(_ db: Database, for table: DeclaredTable, gap: Int64?) throws -> TrackedTable {
         let key = Key(places: table.primaryKey, collations: table.primaryKeyCollations, isByRowid: table.keyMayBeNull)
         let encoder = JSONEncoder()

@@ -4,14 +4,14 @@ import AnnalsSQLite
 import Foundation
 package import GRDB
 
-/// The tracked tables as they are declared now, with what merging and footprints need of them.
+/// The tracked tables as they are declared now, with what the merge and footprints need.
 package struct TrackedTables: Sendable {
     package struct Entry: Sendable {
-        /// The id in `annals_tables`, which bodies use to name the table.
+        /// The id in `annals_tables`, which identifies the table in bodies.
         package var id: Int64
-        /// As this store declares it.
+        /// The declaration in this store.
         package var definition: DeclaredTable
-        /// The same under first names, by which the log and other replicas know it.
+        /// The same declaration under canonical names, which the log and other replicas use.
         package var first: DeclaredTable
         package var rules: FootprintRules
     }
@@ -26,17 +26,17 @@ package struct TrackedTables: Sendable {
     package private(set) var entries: [Entry] = []
     private var places: [String: Int] = [:]
     private var placesByFirstName: [String: Int] = [:]
-    /// Every column list there was, by its id, as it was read with the tables; nil where they were not read from a store.
+    /// All column lists by id, read together with the tables; nil if they were not read from a store.
     package private(set) var layouts: [Int64: TrackedTable]?
-    /// First names by this store's own.
+    /// Maps this store's names to canonical names.
     package let firstNames: NameMap
     private var children: [String: [Child]] = [:]
-    /// Foreign keys of tables without history to these.
+    /// Foreign keys of tables without history that refer to these tables.
     package private(set) var untrackedReferences: [UntrackedReference] = []
-    /// Per table name its place in an order in which parents come first, where there is one.
+    /// For each table name its rank in an order that puts parents first, if the tables have such an order.
     package private(set) var order: [String: Int] = [:]
-    /// Tables refer to each other in a circle, or to themselves, with SET NULL or SET DEFAULT in it: SQLite's own check then
-    /// misses references to rows that a REPLACE removed on its way round.
+    /// Tables refer to each other in a cycle, or to themselves, with SET NULL or SET DEFAULT in it. SQLite's own check then misses
+    /// references to rows that a REPLACE removed on the way.
     package private(set) var hasUncheckedCircles = false
 
     package static func load(_ db: Database) throws -> TrackedTables {
@@ -58,7 +58,8 @@ package struct TrackedTables: Sendable {
     package init(_ definitions: [(id: Int64, definition: DeclaredTable)], firstNames: NameMap = NameMap()) {
         self.firstNames = firstNames
         let first = definitions.map { firstNames.definition($0.definition) }
-        // Footprints are made of first names, or replicas that call things otherwise would not meet.
+        // Footprints use canonical names. Otherwise the hashes of replicas with other local names would differ, and conflicts would
+        // be missed.
         let byName = Dictionary(first.map { ($0.name.foldedIdentifier, $0) }, uniquingKeysWith: { $1 })
         for ((id, definition), first) in zip(definitions, first) {
             places[definition.name.foldedIdentifier] = entries.count
@@ -78,12 +79,12 @@ package struct TrackedTables: Sendable {
         places[name.foldedIdentifier].map { entries[$0] }
     }
 
-    /// The table that the log calls so.
+    /// The table with this canonical name.
     package func table(first name: String) -> Entry? {
         placesByFirstName[name.foldedIdentifier].map { entries[$0] }
     }
 
-    /// This store's names by the first ones.
+    /// Maps canonical names to this store's names.
     package var ownNames: NameMap {
         var names = NameMap()
         for entry in entries {
@@ -120,7 +121,7 @@ package struct TrackedTables: Sendable {
         }
     }
 
-    /// Parents before children, depth first; a cycle is entered where it is met.
+    /// Parents before children, depth first. A cycle starts at the first of its tables that is visited.
     private mutating func sortByReferences() {
         var visited: Set<String> = []
         func visit(_ name: String) {
@@ -132,7 +133,7 @@ package struct TrackedTables: Sendable {
     }
 }
 
-/// What the table references in stored bodies mean to the log, also those of columns lists that are no longer in use.
+/// The names in the log for the table ids in stored bodies, also for column lists that are no longer in use.
 package struct LayoutNames: Sendable {
     private let layouts: [Int: TableLayout]
 

@@ -1,9 +1,9 @@
 import AnnalsSQLite
 package import GRDB
 
-/// A foreign key of a table that has no history to one that has.
+/// A foreign key from a table without history to a tracked table.
 ///
-/// Its rows stay on this machine, and a merge keeps what they refer to: see `UntrackedChildren`.
+/// Rows of this table are not synced. A merge keeps their references valid; see `UntrackedChildren`.
 public struct UntrackedReference: Hashable, Sendable {
     /// The table without history, and its columns.
     public var table: String
@@ -13,7 +13,7 @@ public struct UntrackedReference: Hashable, Sendable {
     public var parentColumns: [String]
     package var onDelete: DeclaredTable.ForeignKeyAction
 
-    /// Those of all tables, by name. Costs one query where there are none.
+    /// The references of all tables, sorted by table name. If there are none, this takes one query.
     package static func fetchAll(_ db: Database, tracked names: [String]) throws -> [UntrackedReference] {
         let tracked = Set(names.map(\.foldedIdentifier))
         let sql = """

@@ -2,9 +2,9 @@ import AnnalsCore
 import AnnalsSQLite
 package import GRDB
 
-/// Lets SQLite itself write CREATE statements under other names: what refers to a renamed table or column follows.
+/// Translates CREATE statements to other names. SQLite does the renaming, so every reference to a renamed table or column follows.
 package struct RenamedStatements {
-    /// Tables that may be referred to, under the names that are replaced.
+    /// Tables that the statements may refer to, under the names that are replaced.
     package let tables: [DeclaredTable]
     package let names: NameMap
 
@@ -14,9 +14,9 @@ package struct RenamedStatements {
     }
 
     /// - Parameters:
-    ///   - statements: what makes a table and its indexes.
-    ///   - table: its name in them.
-    /// - Throws: `AnnalsError` of code schemaRefused where an empty database does not take them.
+    ///   - statements: the statements that create a table and its indexes.
+    ///   - table: the table's name in them.
+    /// - Throws: `AnnalsError` of code `schemaRefused` if the statements fail in an empty database.
     package func rename(_ statements: [String], of table: String) throws -> [String] {
         guard !names.isEmpty, !statements.isEmpty else { return statements }
         var configuration = Configuration()
@@ -41,7 +41,7 @@ package struct RenamedStatements {
     }
 }
 
-/// What makes this store's tables, under first names.
+/// The statements that create this store's tables, under canonical names.
 package struct CanonicalStatements {
     private let db: Database
     private let tables: TrackedTables
@@ -51,7 +51,7 @@ package struct CanonicalStatements {
         self.tables = tables
     }
 
-    /// - Parameter name: the table's first name.
+    /// - Parameter name: the table's canonical name.
     package func statements(of name: String) throws -> [String] {
         let own = tables.table(first: name)?.definition.name ?? name
         let statements = try SchemaAdditions.statements(of: own, db)
@@ -59,7 +59,7 @@ package struct CanonicalStatements {
     }
 }
 
-/// Renames tables and columns of a database, whatever they swap.
+/// Renames tables and columns of a database, also if they swap names.
 package struct Renaming {
     private let db: Database
     private let names: NameMap
@@ -69,7 +69,7 @@ package struct Renaming {
         self.names = names
     }
 
-    /// First out of the way, then to where they belong. Tables that are not there are left out.
+    /// Renames everything to a temporary name first, then to the final name. Tables that do not exist are skipped.
     package func run() throws {
         let reader = SchemaReader(db)
         var tables: [(from: String, to: String)] = []
@@ -91,7 +91,7 @@ package struct Renaming {
             columns[column.name.foldedIdentifier].flatMap { $0 == column.name ? nil : (from: column.name, to: $0) }
         }
         let name = "main.\(SQL.quote(table.name))"
-        // Straight where nothing is in the way.
+        // Rename directly if no new name is in use.
         let isStraight = !renamed.contains { rename in table.place(of: rename.to) != nil }
         for (number, column) in renamed.enumerated() {
             let to = isStraight ? column.to : Self.temporary(number)
@@ -103,7 +103,7 @@ package struct Renaming {
         }
     }
 
-    /// With everything that refers to what is renamed, whatever the connection's program has set.
+    /// Runs a rename with `legacy_alter_table` off, so that all references to the renamed object follow.
     package static func execute(_ statement: String, _ db: Database) throws {
         let isLegacy = try Bool.fetchOne(db, sql: "PRAGMA legacy_alter_table") ?? false
         if isLegacy { try db.execute(sql: "PRAGMA legacy_alter_table = OFF") }

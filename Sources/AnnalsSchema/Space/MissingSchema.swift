@@ -1,12 +1,12 @@
 import AnnalsSQLite
 package import GRDB
 
-/// What the space's schema has and this store's has not, because the store has not migrated since it was added.
+/// The tables and columns that the space's schema has and this store's schema lacks, because the store has not migrated yet.
 ///
-/// A table or column is in here from the entry that brought it until the store has it and its rows are the log's. What is in
-/// the space's schema, not in the store's and not in here was dropped by somebody, and such a store does not sync.
+/// A table or column is in this set from the entry that added it until the store has it and has the log's rows in it. If the space
+/// has a table or column that neither the store nor this set has, somebody dropped it, and the store does not sync.
 package struct MissingSchema: Hashable, Sendable {
-    /// First names, in the form under which equal names are equal strings.
+    /// Canonical names, case-folded so that equal names are equal strings.
     package private(set) var tables: Set<String> = []
     package private(set) var columns: [String: Set<String>] = [:]
 
@@ -20,12 +20,12 @@ package struct MissingSchema: Hashable, Sendable {
         has(table: table) || columns[table.foldedIdentifier]?.contains(column.foldedIdentifier) ?? false
     }
 
-    /// Whether anything of the table is lacked.
+    /// Whether the store lacks the table or any of its columns.
     package func touches(_ table: String) -> Bool {
         has(table: table) || columns[table.foldedIdentifier] != nil
     }
 
-    /// In words, in order, as the space calls it by now.
+    /// A sorted list of the missing names, under the space's current names.
     package func names(in space: SpaceSchema?) -> [String] {
         func name(_ table: String) -> String { space?.present(table) ?? table }
         let columns = columns.flatMap { table, columns in columns.map { "\(name(table)).\(space?.present($0, of: table) ?? $0)" } }
@@ -38,13 +38,13 @@ package struct MissingSchema: Hashable, Sendable {
         columns[table.foldedIdentifier, default: []].insert(column.foldedIdentifier)
     }
 
-    /// Adds what was lacked before.
+    /// Adds what another set has.
     package mutating func keep(_ before: MissingSchema) {
         tables.formUnion(before.tables)
         columns.merge(before.columns) { $0.union($1) }
     }
 
-    /// What a schema has and the store's tables have not.
+    /// The tables and columns that a schema has and the store's tables lack.
     package static func between(_ space: SpaceSchema, _ tables: TrackedTables) -> MissingSchema {
         var missingSchema = MissingSchema()
         for table in space.tables {

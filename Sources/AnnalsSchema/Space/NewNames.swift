@@ -1,25 +1,26 @@
 import AnnalsSQLite
 package import GRDB
 
-/// Gives first names to tables and columns that a joined store has come to have.
+/// Gives canonical names to new tables and columns of a joined store.
 ///
-/// 1. What the space has by now under that name, and this store under none, is that: a program renames, or adds, what another did.
-/// 2. Otherwise its own name, unless something else has that for its first name: a name that is used anew.
-/// 3. Then the name with a suffix, which two programs that do the same choose alike.
+/// 1. If the space has something with that current name, and the store does not have it yet, the new table or column is the same
+///    thing: this program renamed or added what another program renamed or added.
+/// 2. Otherwise it gets its own name, unless that is already the canonical name of something else, because the name is reused.
+/// 3. Otherwise it gets its name with a suffix. Two programs that make the same change choose the same suffix.
 package struct NewNames {
     private let db: Database
     private let space: SpaceSchema?
 
-    /// nil where the store is not joined, and nothing has a first name.
+    /// nil if the store is not joined, because then nothing has a canonical name.
     package init?(_ db: Database) throws {
         guard try StoreSchema.isReplica(db) else { return nil }
         self.db = db
         space = try SpaceSchema.load(db)
     }
 
-    /// A column list's names; a place that has a first name already keeps it.
+    /// The canonical names of a column list. A column that has a canonical name keeps it.
     ///
-    /// What gets another first name than its own is noted, so that the space learns what it is called.
+    /// If the canonical name differs from the column's own name, a rename is stored, so that the space learns the current name.
     package func columns(_ columns: [String], of table: String, known: [String?]) throws -> [String] {
         let others = space?.table(named: table)?.columns.map(\.name) ?? []
         var names = known
@@ -39,7 +40,7 @@ package struct NewNames {
         return zip(names, columns).map { $0 ?? $1 }
     }
 
-    /// The first name of a table that is tracked from now on.
+    /// The canonical name of a newly tracked table.
     package func table(_ name: String) throws -> String {
         let taken = try TrackedTable.fetchTracked(db).filter { !$0.name.isSameIdentifier(as: name) }.map(\.first.table)
         func isFree(_ name: String) -> Bool { !taken.contains { $0.isSameIdentifier(as: name) } }
@@ -51,7 +52,7 @@ package struct NewNames {
         return first
     }
 
-    /// The name, or the first with a suffix that is free.
+    /// The name, or the name with the first suffix that is free.
     package static func free(_ name: String, _ isFree: (String) -> Bool) -> String {
         isFree(name) ? name : suffixed(name, isFree)
     }

@@ -1,22 +1,22 @@
-/// A table or column that gets another name in a migration; see `Store.migrate(label:renames:tracking:rebuilding:_:)`.
+/// A new name for a table or column in a migration; see `Store.migrate(label:renames:tracking:rebuilding:_:)`.
 ///
 ///     try await store.migrate(label: "v3", renames: [.column("title", of: "todo", to: "heading"), .table("todo", to: "task")])
 ///
-/// In a space it is a store's own business: other replicas go on under the names that they have.
+/// In a space, other replicas keep the names that they use.
 public struct Rename: Hashable, Sendable {
-    /// The table, by its name before.
+    /// The table's name before the migration.
     public var table: String
-    /// The column, by its name before; nil where the table itself is renamed.
+    /// The column's name before the migration; nil if the table itself is renamed.
     public var column: String?
-    /// The name after.
+    /// The new name.
     public var name: String
 
-    /// A column's other name.
+    /// Renames a column.
     public static func column(_ column: String, of table: String, to name: String) -> Rename {
         Rename(table: table, column: column, name: name)
     }
 
-    /// A table's other name.
+    /// Renames a table.
     public static func table(_ table: String, to name: String) -> Rename {
         Rename(table: table, column: nil, name: name)
     }

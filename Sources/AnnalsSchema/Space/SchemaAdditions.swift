@@ -3,11 +3,13 @@ import AnnalsSQLite
 package import AnnalsWire
 package import GRDB
 
-/// What a schema has beyond another that rows of the other can do without: new tables, and new columns that have a default.
+/// The difference between a schema and an older one, if rows of the older schema stay valid: new tables, and new columns that have
+/// a default.
 ///
-/// Whoever lacks them goes on; see `SchemaComparison`. All names are first names, apart from what renames give.
+/// Replicas that lack them continue to sync; see `SchemaComparison`. All names are canonical names, except the new names in
+/// renames.
 package struct SchemaAdditions: Hashable, Sendable {
-    /// New columns of one table, with the foreign keys that they are part of.
+    /// New columns of one table, with the foreign keys that they belong to.
     package struct Columns: Hashable, Sendable {
         package var table: String
         package var columns: [DeclaredTable.Column]
@@ -23,23 +25,23 @@ package struct SchemaAdditions: Hashable, Sendable {
     package var tables: [DeclaredTable] = []
     package var columns: [Columns] = []
     package var renames: [SpaceRename] = []
-    /// What makes the tables and their indexes, where an entry of the log told; by the tables' names.
+    /// The statements that create the tables and their indexes, from an entry of the log, by table name.
     package var statements: [String: [String]] = [:]
 
     package init() {}
 
     package var isEmpty: Bool { !areRows && renames.isEmpty }
 
-    /// Whether there is anything that rows can be in.
+    /// Whether there are tables or columns, and not only renames.
     package var areRows: Bool { !tables.isEmpty || !columns.isEmpty }
 
-    /// Whether rows that lack the column can be told without it: it may be NULL or has a constant for a default.
+    /// Whether a row can be complete without the column: the column may be NULL or has a constant default.
     package static func isOptional(_ column: DeclaredTable.Column) -> Bool {
         guard let value = column.defaultSQL else { return !column.isNotNull }
         return isLiteral(value) && !(column.isNotNull && value.uppercased() == "NULL")
     }
 
-    /// A default that is the same whenever it is asked for. SQLite adds no other to a table that holds rows.
+    /// Whether the default is a constant. SQLite adds no other default to a table that holds rows.
     static func isLiteral(_ sql: String) -> Bool {
         let text = sql.trimmingPrefix { $0 == "+" || $0 == "-" || $0 == " " }
         if ["NULL", "TRUE", "FALSE"].contains(text.uppercased()) || Double(text) != nil { return true }
@@ -49,7 +51,7 @@ package struct SchemaAdditions: Hashable, Sendable {
         return !quoted.dropFirst().dropLast().replacing("''", with: "").contains("'")
     }
 
-    /// Those that another schema does not have.
+    /// The additions that another schema lacks.
     package func missing(in schema: SpaceSchema) -> SchemaAdditions {
         var missing = SchemaAdditions()
         missing.tables = tables.filter { schema.table(named: $0.name) == nil }
@@ -63,7 +65,7 @@ package struct SchemaAdditions: Hashable, Sendable {
         return missing
     }
 
-    /// Those that no entry names.
+    /// The additions that no entry names.
     package func missing(in entries: [SchemaEntry]) -> SchemaAdditions {
         func layouts(_ table: String) -> [TableLayout] {
             entries.flatMap(\.tracked).filter { $0.name.isSameIdentifier(as: table) }
@@ -75,7 +77,7 @@ package struct SchemaAdditions: Hashable, Sendable {
             change.columns.removeAll { column in named.contains { $0.isSameIdentifier(as: column.name) } }
             if !change.columns.isEmpty { missing.columns.append(change) }
         }
-        // A table that got more columns since somebody was told of it.
+        // Tables that got more columns after an entry had named them.
         for table in tables where !layouts(table.name).isEmpty {
             let named = layouts(table.name).flatMap(\.columns)
             let columns = table.columns.filter { column in !named.contains { $0.isSameIdentifier(as: column.name) } }.filter(
@@ -83,13 +85,14 @@ package struct SchemaAdditions: Hashable, Sendable {
             let keys = table.foreignKeys.filter { key in columns.contains { key.columns == [$0.name] } }
             if !columns.isEmpty { missing.columns.append(Columns(table: table.name, columns: columns, foreignKeys: keys)) }
         }
-        // The last word counts.
+        // Of several renames of one thing, the last one counts.
         let told = entries.flatMap(\.renames)
         missing.renames = renames.filter { rename in told.last(where: rename.isAbout)?.name != rename.name }
         return missing
     }
 
-    /// Those that an entry names. A table is brought, as it is by now, by the entry that makes it; others name it for its columns only.
+    /// The additions that an entry names. A table belongs to the entry that creates it, with the columns that it has now. Other
+    /// entries name a table for its columns only.
     package func named(in entry: SchemaEntry) -> SchemaAdditions {
         let others = missing(in: [entry])
         var named = SchemaAdditions()
@@ -105,7 +108,7 @@ package struct SchemaAdditions: Hashable, Sendable {
 }
 
 extension SchemaEntry {
-    /// Whether one of its statements makes the table.
+    /// Whether one of the entry's statements creates the table.
     fileprivate func makes(_ table: String) -> Bool {
         statements.contains { sql in
             let tokens = SQLToken.all(in: Array(sql.utf8))
@@ -117,7 +120,7 @@ extension SchemaEntry {
 // MARK: As statements
 
 extension SchemaAdditions {
-    /// A table and its indexes as the store has them.
+    /// The statements of a table and its indexes, as the store has them.
     package static func statements(of table: String, _ db: Database) throws -> [String] {
         try String.fetchAll(
             db,
@@ -134,7 +137,7 @@ extension SchemaAdditions {
             if !column.collation.isSameIdentifier(as: Collation.binary) { words.append("COLLATE \(SQL.quote(column.collation))") }
             if column.isNotNull { words.append("NOT NULL") }
             if let value = column.defaultSQL { words.append("DEFAULT \(value)") }
-            // A key of several columns cannot be added with one of them; see `SchemaComparison`.
+            // A foreign key over several columns cannot be added with one of them; see `SchemaComparison`.
             for key in change.foreignKeys where key.columns.first?.isSameIdentifier(as: column.name) ?? false {
                 words.append("REFERENCES \(SQL.quote(key.parentTable))(\(key.parentColumns.map(SQL.quote).joined(separator: ", ")))")
                 words.append("ON DELETE \(key.onDelete.rawValue) ON UPDATE \(key.onUpdate.rawValue)")
@@ -143,7 +146,7 @@ extension SchemaAdditions {
         }
     }
 
-    /// Enough of a table for others to refer to it.
+    /// A declaration that is sufficient for other tables to refer to the table.
     package static func outline(_ table: DeclaredTable) -> String {
         var parts = table.columns.map { "\(SQL.quote($0.name)) \($0.declaredType)" }
         parts += table.generatedColumns.map { SQL.quote($0.name) }
@@ -153,6 +156,6 @@ extension SchemaAdditions {
 }
 
 extension SchemaEntry {
-    /// What of the space is called otherwise from here on.
+    /// The renames among the entry's statements.
     package var renames: [SpaceRename] { statements.compactMap(SpaceRename.init(statement:)) }
 }

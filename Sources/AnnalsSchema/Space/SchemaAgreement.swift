@@ -1,10 +1,10 @@
 package import AnnalsCore
 import AnnalsSQLite
 
-/// Whether two replicas declare their tracked tables alike. A constraint, key or column that only one of them has would
-/// let the one write what the other cannot hold, so such a store is not joined to the space.
+/// Compares the declarations of tracked tables of two replicas. If only one of them had a constraint, key or column, it could write
+/// rows that the other cannot store. So a store that differs is not joined to the space.
 package enum SchemaAgreement {
-    /// Throws `AnnalsError` with code `schemaRefused`, naming the first table that differs and how.
+    /// Throws `AnnalsError` with code `schemaRefused`, which names the first table that differs and the difference.
     package static func check(_ here: TrackedTables, _ space: TrackedTables, operation: String = "join") throws {
         for entry in space.entries where here.table(first: entry.first.name) == nil {
             throw refused(
@@ -29,7 +29,7 @@ package enum SchemaAgreement {
         AnnalsError(.schemaRefused, operation: operation, message, hint: hint)
     }
 
-    /// What differs, in a few words; nil when nothing does that a row could tell.
+    /// The difference in a few words; nil if there is none that affects rows.
     package static func difference(_ one: DeclaredTable, _ other: DeclaredTable) -> String? {
         let columns = names(one)
         let others = names(other)
@@ -64,7 +64,7 @@ package enum SchemaAgreement {
     private static func uniques(_ table: DeclaredTable) -> [String] {
         table.uniqueIndexes.map { index in
             let columns = index.columns.map { "\($0.name?.foldedIdentifier ?? "expression") \($0.collation.uppercased())" }
-            // What an expression or a condition says stands only in the statement.
+            // The text of an expression or a condition is only in the statement.
             let text = index.hasExpression || index.isPartial ? index.sql.map { SQLText($0).comparableBody } ?? "" : ""
             return columns.joined(separator: ", ") + text
         }.sorted()

@@ -2,30 +2,30 @@ import AnnalsCore
 import AnnalsSQLite
 package import GRDB
 
-/// How a store's tables stand to the space's.
+/// The relation between a store's tables and the space's tables.
 ///
-/// | the store has | the space has | |
+/// | the store has | the space has | result |
 /// |---|---|---|
 /// | the same | the same | alike |
-/// | more tables, or more columns with a default | | *ahead*: a schema entry tells the space, before the work that uses them |
-/// | | more of those, since an entry that the store passed | *behind*: what it does not know is kept until it has migrated |
-/// | what it was behind by | | *caught up*: what was kept goes into its rows |
-/// | anything else | otherwise | refused by name |
+/// | more tables, or columns with a default | less | *ahead*: a schema entry adds them to the space before transactions use them |
+/// | less | more of those, since an entry that the store applied | *behind*: their values are deferred until the store has migrated |
+/// | what it lacked before | the same | *caught up*: the deferred values are written to its rows |
+/// | anything else | something else | refused, with the name of the table |
 package struct SchemaComparison: Sendable {
-    /// What the space is to be told.
+    /// What a schema entry must add to the space.
     package var ahead = SchemaAdditions()
-    /// What is still lacked; not what the store has by now.
+    /// What the store still lacks.
     package var behind = MissingSchema()
-    /// The store has what it lacked, in part or all of it, and its rows are not the log's there yet.
+    /// The store has some or all of what it lacked, but its rows do not have the log's values there yet.
     package var isCaughtUp = false
 
     package var isAlike: Bool { ahead.isEmpty && behind.isEmpty && !isCaughtUp }
 
     package init() {}
 
-    /// Throws `AnnalsError` of code schemaRefused, naming the first table that differs and how.
+    /// Throws `AnnalsError` of code `schemaRefused`, which names the first table that differs and the difference.
     ///
-    /// - Parameter renames: what the space is still to be told of; see `SpaceRename`.
+    /// - Parameter renames: renames that are not in the outbox yet; see `SpaceRename`.
     package init(
         _ here: TrackedTables, _ space: SpaceSchema, missingSchema: MissingSchema, renames: [SpaceRename] = [], operation: String = "sync"
     ) throws {
@@ -48,7 +48,7 @@ package struct SchemaComparison: Sendable {
         ahead.renames = space.news(renames).filter { $0.holds(in: here) }
     }
 
-    /// Whether a copy of the space at some position, and this store's tables, can be one space's.
+    /// Checks whether this store's tables are compatible with a copy of the space at any position. Throws if not.
     @discardableResult
     package static func check(_ here: TrackedTables, of db: Database, with copy: Database) throws -> SchemaComparison {
         let theirs = try SpaceSchema.load(copy) ?? SpaceSchema(TrackedTables.load(copy))
@@ -99,14 +99,14 @@ package struct SchemaComparison: Sendable {
 }
 
 extension DeclaredTable.Column {
-    /// It belongs to the key, and is NULL until somebody gives it a parent.
+    /// Whether the column belongs to the key and is NULL by default.
     fileprivate func isKeyOfNothing(_ key: DeclaredTable.ForeignKey) -> Bool {
         key.columns.first?.isSameIdentifier(as: name) ?? false && (defaultSQL ?? "NULL").uppercased() == "NULL"
     }
 }
 
 extension DeclaredTable {
-    /// The table as if it had these columns alone, in that order, with the foreign keys that are within them.
+    /// The table with these columns only, in that order, and with the foreign keys that need no other column.
     package func arranged(_ names: [String]) -> DeclaredTable {
         var table = self
         let places = names.compactMap(place(of:))

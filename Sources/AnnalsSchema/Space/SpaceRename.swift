@@ -2,21 +2,21 @@ import AnnalsSQLite
 import Foundation
 package import GRDB
 
-/// What a table or column of the space is called from now on. Who calls it otherwise goes on doing so: only the first name counts
-/// between replicas.
+/// The current name of a table or column of the space. A store that uses another name keeps it, because replicas exchange only
+/// canonical names.
 package struct SpaceRename: Hashable, Codable, Sendable {
-    /// The table's first name.
+    /// The table's canonical name.
     package var table: String
-    /// The column's first name; nil where the table itself is renamed.
+    /// The column's canonical name; nil if the table itself is renamed.
     package var column: String?
-    /// The name that it has now.
+    /// The current name.
     package var name: String
 
     package func isAbout(_ other: SpaceRename) -> Bool {
         table.isSameIdentifier(as: other.table) && column?.foldedIdentifier == other.column?.foldedIdentifier
     }
 
-    /// Whether it is called so in a store, or was again called otherwise since.
+    /// Whether the store uses this name; false if the table or column was renamed again since.
     package func holds(in tables: TrackedTables) -> Bool {
         guard let entry = tables.table(first: table) else { return false }
         guard let column else { return entry.definition.name.isSameIdentifier(as: name) }
@@ -26,13 +26,13 @@ package struct SpaceRename: Hashable, Codable, Sendable {
 
     // MARK: As a statement of a schema entry
 
-    /// It names what is renamed by its first names.
+    /// An ALTER TABLE statement that names the table and the column by their canonical names.
     package var statement: String {
         let target = column.map { "RENAME COLUMN \(SQL.quote($0)) TO" } ?? "RENAME TO"
         return "ALTER TABLE \(SQL.quote(table)) \(target) \(SQL.quote(name))"
     }
 
-    /// nil for a statement that is no rename.
+    /// nil if the statement is not a rename.
     package init?(statement: String) {
         let tokens = SQLText(statement).tokens
         func isAlike(_ words: [String?]) -> Bool {
@@ -54,9 +54,9 @@ package struct SpaceRename: Hashable, Codable, Sendable {
         self.name = name
     }
 
-    // MARK: What the space is still to be told
+    // MARK: Renames that are not in the outbox yet
 
-    /// Notes renames that go into the outbox with the next exchange, unless the space knows them.
+    /// Stores renames that the next exchange puts into the outbox. Renames that the space has already are left out.
     package static func tell(_ renames: [SpaceRename], _ db: Database) throws {
         let renames = try SpaceSchema.load(db)?.news(renames) ?? renames
         guard !renames.isEmpty else { return }
@@ -76,7 +76,7 @@ package struct SpaceRename: Hashable, Codable, Sendable {
         return renames
     }
 
-    /// They are in the outbox now, or the space knows them.
+    /// Removes renames that are now in the outbox or in the space.
     package static func told(_ renames: [SpaceRename], _ db: Database) throws {
         guard !renames.isEmpty else { return }
         try save(waiting(db).filter { !renames.contains($0) }, db)

@@ -3,25 +3,26 @@ import AnnalsSQLite
 package import Foundation
 package import GRDB
 
-/// How the space's tables are declared, as of this replica's position and its own entries ahead of that.
+/// The declarations of the space's tables at this replica's position, including its own entries ahead of that position.
 ///
-/// It begins with the tables of the store that made the space, and grows by what schema entries add. Tables and columns go by
-/// their first names, for ever.
+/// The schema begins with the tables of the store that created the space, and schema entries extend it. It uses only the canonical
+/// names of tables and columns.
 package struct SpaceSchema: Codable, Hashable, Sendable {
-    /// Of the newest schema entry; 1 from the beginning.
+    /// The version of the newest schema entry; 1 at the start.
     package var version: Int64 = 1
     package var tables: [DeclaredTable]
-    /// Per table the columns that came later. Entries of before leave them out, so their defaults must be alike everywhere.
+    /// For each table the columns that were added later. Older entries leave these columns out, so their defaults must be equal on
+    /// all replicas.
     package var added: [String: [String]] = [:]
-    /// What makes the tables that came later, and their indexes, by the tables' names.
+    /// The statements that create the tables that were added later, and their indexes, by table name.
     package var statements: [String: [String]] = [:]
-    /// What tables and columns are called by now, where that is otherwise; nil where nothing is.
+    /// The current names of tables and columns, where they differ from the canonical names; nil if none differs.
     package private(set) var names: [String: CurrentNames]?
 
-    /// Of one table, by its folded first name.
+    /// The current names of one table, which is identified by its folded canonical name.
     package struct CurrentNames: Codable, Hashable, Sendable {
         package var name: String?
-        /// By folded first names.
+        /// By folded canonical names.
         package var columns: [String: String] = [:]
     }
 
@@ -29,13 +30,13 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         self.tables = tables.entries.map(\.first)
     }
 
-    /// - Parameter names: what a snapshot says that they are called by now.
+    /// - Parameter names: the current names that a snapshot has.
     package init(_ tables: TrackedTables, names: [String: CurrentNames]?) {
         self.init(tables)
         self.names = names
     }
 
-    // MARK: Present names
+    // MARK: Current names
 
     package func present(_ table: String) -> String {
         names?[table.foldedIdentifier]?.name ?? table
@@ -54,7 +55,8 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         }
     }
 
-    /// Gives a table a name, and another that has it by now its first one again: two replicas may have chosen the same at once.
+    /// Gives a table a current name. If another table has this current name, that table gets its canonical name again: two replicas
+    /// may choose the same name at the same time.
     private mutating func call(_ table: DeclaredTable, _ name: String) {
         set(table) { $0.name = name.isSameIdentifier(as: table.name) ? nil : name }
         for other in tables where other.name != table.name && present(other.name).isSameIdentifier(as: name) {
@@ -85,7 +87,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         names = (names ?? [:]).merging([table.name.foldedIdentifier: present]) { $1 }
     }
 
-    /// Renames that would change what something is called.
+    /// The renames that would change a current name.
     package func news(_ renames: [SpaceRename]) -> [SpaceRename] {
         renames.filter { rename in
             let present = rename.column.map { self.present($0, of: rename.table) } ?? self.present(rename.table)
@@ -101,7 +103,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         added[table.foldedIdentifier]?.contains { $0.isSameIdentifier(as: column) } ?? false
     }
 
-    /// Adds what an entry adds. Versions move by one with each entry of the log, whatever number its author gave it.
+    /// Adds an entry's additions. Each entry of the log raises the version by one, whatever number its author gave it.
     package mutating func add(_ additions: SchemaAdditions) {
         version = min(version, CountedNumbers.range.upperBound - 1) + 1
         tables += additions.tables
@@ -115,7 +117,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
                 tables[place].foreignKeys.append(key)
             }
         }
-        // What is new has its name, and takes it from what was called so meanwhile.
+        // A new table or column has its canonical name as its current name. If another one uses that name, it loses it.
         if names != nil {
             for table in additions.tables { call(table, table.name) }
             for change in additions.columns {
@@ -126,14 +128,14 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         for rename in additions.renames { call(rename) }
     }
 
-    /// What a store has to make that lacks something of it.
+    /// The additions that a store must make to have what it lacks.
     package func additions(_ missingSchema: MissingSchema) -> SchemaAdditions {
         var additions = SchemaAdditions()
         additions.statements = statements
         for table in tables where missingSchema.touches(table.name) {
             if missingSchema.has(table: table.name) {
                 additions.tables.append(table)
-                // Its statements are those of when it came.
+                // Its statements are from the time when the table was added.
                 let later = table.columns.filter { isAdded($0.name, of: table.name) }
                 if !later.isEmpty { additions.columns.append(self.additions(of: table, later)) }
             } else {
@@ -152,7 +154,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
 
     // MARK: In the store
 
-    /// nil in a store that was joined before schemas were kept.
+    /// nil in a store that joined with a version of Annals that did not store the schema.
     package static func load(_ db: Database) throws -> SpaceSchema? {
         guard let bytes = try Meta(db).bytes(.spaceSchema) else { return nil }
         return try decode(Data(bytes))
@@ -160,7 +162,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
 
     package static func decode(_ bytes: Data) throws -> SpaceSchema {
         if let schema = try? JSONDecoder().decode(SpaceSchema.self, from: bytes) { return schema }
-        // The form of version 1 alone.
+        // The older form, which holds only version 1.
         guard let tables = try? JSONDecoder().decode([DeclaredTable].self, from: bytes) else {
             throw Corruption("annals_meta.space_schema")
         }
@@ -179,7 +181,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         try Meta(db).set(.spaceVersion, try Meta(other).integer(.spaceVersion))
     }
 
-    /// The version alone.
+    /// Reads only the version.
     package static func version(_ db: Database) throws -> Int64 {
         try Meta(db).integer(.spaceVersion) ?? 1
     }
