@@ -2,17 +2,18 @@ package import AnnalsCore
 internal import Foundation
 package import GRDB
 
-/// What capture takes from outside: the wall clock, new identities, and the name of this process.
+/// The inputs of capture: the wall clock, new identities, and the name of this process.
 package struct CaptureEnvironment: Sendable {
     /// Milliseconds since 1970-01-01 UTC.
     package var now: @Sendable () -> Int64
     package var makeTransactionID: @Sendable () -> TransactionID
     package var makeStoreID: @Sendable () -> StoreID
-    /// What history shows as the process that wrote.
+    /// The process name in transactions of history.
     package var processName: String
-    /// For stores that begin to be tracked: another length than `SchemaLimits.largeValue`, from which updates leave out what they did not change.
+    /// For stores that start tracking: replaces `SchemaLimits.largeValue`, the length above which updates leave out unchanged
+    /// values.
     package var largeValue: Int?
-    /// Called in the same SQLite transaction when a transaction of history was recorded, with the rows as it left them.
+    /// Called after a transaction of history was recorded, in the same SQLite transaction, when the rows are final.
     package var didRecord: @Sendable (Database, TransactionInfo, _ number: Int64) throws -> Void = { _, _, _ in }
 
     package init(

@@ -2,25 +2,26 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// The triggers of one tracked table: plain SQL with nothing but built-in functions, so that every program that writes
-/// the file runs them, whatever its language and however old its SQLite.
+/// The triggers of one tracked table. They use only plain SQL and built-in functions, so every program that writes the file runs
+/// them, in any language and with any SQLite version.
 ///
-/// - `insert`, `update` and `delete` run after a row's change and write it down. An update that changed nothing writes
-///   nothing: a column differs when its storage class or its bytes do.
-/// - `meet_insert` and `meet_update` run before it and note the rows that stand under the same key or unique value.
-///   A REPLACE removes those rows without running any trigger unless the program turned recursive_triggers on. Whether
-///   one was really removed cannot be told there (UPSERT and OR IGNORE note it too), so a note only says: this row was
-///   there, and it looked so. `Evictions` concludes when the changes are recorded, in the same SQLite transaction.
+/// - `insert`, `update` and `delete` run after a row changed and write a raw change. An update that changed nothing writes nothing.
+///   A column changed if its storage class or its bytes changed.
+/// - `meet_insert` and `meet_update` run before the change and note the rows with the same key or unique value. A REPLACE removes
+///   those rows without running a trigger, unless the program turned recursive_triggers on. The trigger cannot see whether a row is
+///   really removed, because UPSERT and OR IGNORE run it too. So a note only says that a row existed, with its values. `Evictions`
+///   decides when the changes are recorded, in the same SQLite transaction.
 package struct CaptureTriggers {
     package let table: DeclaredTable
     /// The id in annals_tables.
     package let id: Int64
-    /// The length beyond which an update leaves out a value that it does not change.
+    /// The length above which an update leaves out a value that it does not change.
     private let largeValue: Int
-    /// Whether it leaves any out.
+    /// Whether updates leave out unchanged large values.
     ///
-    /// Where a program's own triggers write the table, a row can change while it is being changed, and SQLite then writes a value back that
-    /// it had read before. So "not changed" does not say there what the value is, and updates hold all old values.
+    /// If a program's own triggers write to the table, a row can change during its own update, and SQLite then writes back a value
+    /// that it had read before. So an unchanged value in the trigger may not be the stored value, and updates of such tables have
+    /// all old values.
     private let leavesOut: Bool
 
     package init(_ db: Database, table: DeclaredTable, id: Int64) throws {
@@ -30,9 +31,10 @@ package struct CaptureTriggers {
         leavesOut = try !Self.isNamedInTriggers(db, table.name)
     }
 
-    /// Whether a trigger of a program's own says the table's name in its body.
+    /// Whether the body of a program's trigger contains the table's name.
     private static func isNamedInTriggers(_ db: Database, _ name: String) throws -> Bool {
-        // A name that has quotes in it is spelled otherwise in SQL. Most triggers are of other tables, and are not taken apart for this one.
+        // A name with quotes in it is spelled differently in SQL, so it is not searched for as text. The search skips most triggers
+        // of other tables before the tokenizer runs.
         let spelled = name.contains { "\"'`]".contains($0) } ? "" : name.foldedIdentifier
         let triggers = try String.fetchAll(
             db,
@@ -46,25 +48,25 @@ package struct CaptureTriggers {
 
     package struct Trigger: Hashable {
         package var name: String
-        /// From the event on.
+        /// The text from the event on.
         package var body: String
 
-        /// As sqlite_master keeps it.
+        /// The text in sqlite_master.
         package var sql: String { "CREATE TRIGGER \(name) \(body)" }
 
-        /// Qualified, or a temporary table of the same name would get it.
+        /// The name is qualified. Otherwise a temporary table of the same name would get the trigger.
         var createSQL: String { "CREATE TRIGGER main.\(name) \(body)" }
     }
 
-    /// Those that write changes down.
+    /// The triggers that write raw changes.
     var afterChange: [Trigger] { afterChange(leavesOut: leavesOut) }
 
     private func afterChange(leavesOut: Bool) -> [Trigger] { [insert, update(leavesOut: leavesOut), delete] }
 
-    /// Those that note rows in the way.
+    /// The triggers that note conflicting rows.
     package var beforeChange: [Trigger] { [meetInsert, meetUpdate] }
 
-    /// The names of all, that of the insert trigger first.
+    /// The names of all triggers; the insert trigger is the first.
     package static func names(id: Int64) -> [String] {
         ["insert", "update", "delete", "meet_insert", "meet_update"].map { name($0, id: id) }
     }
@@ -77,7 +79,7 @@ package struct CaptureTriggers {
         "annals_\(id)_\(suffix)"
     }
 
-    /// Creates all triggers, replacing what is there of them.
+    /// Creates all triggers and replaces existing ones.
     package func install(_ db: Database) throws {
         try Self.remove(db, id: id)
         try StoreSchema.set(.format, to: StoreSchema.format, db)
@@ -85,16 +87,17 @@ package struct CaptureTriggers {
         try TriggerRewriteCheck.note(id, !leavesOut, db)
     }
 
-    /// Whether all changes were written down: by triggers as they should be now, or by such as were right before a program made a
-    /// trigger of its own, or in a store of format 1.
+    /// Whether the installed triggers captured all changes. They may be the current ones, those from before a program added its own
+    /// trigger, or those of a store with format 1.
     package func arePresent(in installed: InstalledTriggers) -> Bool {
         installed.hold(afterChange(leavesOut: true)) || installed.hold(afterChange(leavesOut: false))
     }
 
-    /// Whether a program's own triggers write the table, and updates hold all old values because a row can change while it is being changed.
+    /// Whether updates have all old values, because a program's own triggers write to the table and a row can change during its own
+    /// update.
     var holdAllValues: Bool { !leavesOut }
 
-    /// Creates those that write changes down anew, which makes them the first to run.
+    /// Creates the triggers that write raw changes again, so that they run before other triggers.
     func reinstallAfterChange(_ db: Database) throws {
         try StoreSchema.set(.format, to: StoreSchema.format, db)
         for trigger in afterChange { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(trigger.name); \(trigger.createSQL)") }
@@ -128,7 +131,7 @@ package struct CaptureTriggers {
         values += rowid("o", "OLD") + rowid("n", "NEW")
         let large = leavesOut ? table.placesThatMayBeLarge : []
         let isTold = isToldByKey(differences)
-        /// True for a large value that may be left out if it stays.
+        /// The condition for a large value that an update may leave out if it does not change it.
         func isLarge(_ place: Int) -> String { "length(OLD.\(SQL.quote(table.columns[place].name))) > \(largeValue) AND \(isTold)" }
         values += table.columns.enumerated().map { place, column in
             let old = "OLD.\(SQL.quote(column.name))"
@@ -156,7 +159,7 @@ package struct CaptureTriggers {
         capturedRowid.map { [("r\(letter)", "\(row).\(SQL.quote($0))")] } ?? []
     }
 
-    /// True when an update changed the column's storage class or bytes; never NULL.
+    /// The condition that is true if an update changed the column's storage class or bytes; it is never NULL.
     private func difference(_ column: DeclaredTable.Column) -> String {
         let old = "OLD.\(SQL.quote(column.name))"
         let new = "NEW.\(SQL.quote(column.name))"
@@ -166,15 +169,16 @@ package struct CaptureTriggers {
         case .blob, .any:
             return "\(differs) OR typeof(\(old)) <> typeof(\(new))"
         case .integer, .numeric:
-            // The one number these can hold both as an integer and as a real.
+            // Only this number can be stored both as an integer and as a real in these columns.
             return "\(differs) OR (\(old) = -9223372036854775808 AND typeof(\(old)) <> typeof(\(new)))"
         case .real, .text:
             return differs
         }
     }
 
-    /// True when the key tells which row it is, before and after. Where the table refers to itself, an action of that key may have changed
-    /// the row before it arrived under its own; then the rest of the row tells.
+    /// The condition that is true if the key identifies the row before and after the update. If the table refers to itself, an
+    /// action of that foreign key may have changed the row before its own update was captured. Then all values are needed to
+    /// identify the row.
     private func isToldByKey(_ differences: [String]) -> String {
         let own = table.foreignKeys.filter { $0.parentTable.isSameIdentifier(as: table.name) }.flatMap { $0.places.compactMap { $0 } }
         var terms = Set(table.primaryKey + own).sorted().map { "NOT (\(differences[$0]))" }
@@ -209,7 +213,7 @@ package struct CaptureTriggers {
             "meet_update", "BEFORE UPDATE OF \(names) ON \(tableName)", table.conflictTargets.map { note($0, besides: itself) })
     }
 
-    /// True for the row that is being updated.
+    /// The condition that is true for the row that is updated.
     private var isItself: String {
         if let rowid = table.rowidName { return "\(row).\(SQL.quote(rowid)) = OLD.\(SQL.quote(rowid))" }
         let parts = zip(table.primaryKey, table.primaryKeyCollations).map { place, collation in
@@ -219,7 +223,7 @@ package struct CaptureTriggers {
         return SQL.balanced(parts, operator: "AND")
     }
 
-    /// Copies the rows that conflict with NEW by one unique index into the notes, each key once.
+    /// Copies the rows that conflict with NEW in one unique index to the notes. Each key is noted once.
     private func note(_ target: ConflictTarget, besides itself: String?) -> String {
         let notes = StoreSchema.notesTable(id)
         var values: [(column: String, value: String)] = [
@@ -246,11 +250,11 @@ package struct CaptureTriggers {
 
     private var tableName: String { SQL.quote(table.name) }
 
-    /// What statements call a row of the table. Not its own name: SQLite leaves that alone when it renames the table, so
-    /// the triggers would not be the expected ones any more; and a table called `new` would hide the NEW of the trigger.
+    /// The alias for a row of the table in statements. The table's own name is not used: SQLite does not rewrite it when the table
+    /// is renamed, so the triggers would differ from the expected ones. And a table named `new` would hide the trigger's NEW.
     private var row: String { "annals_row" }
 
-    /// The name by which the rowid is reached, where it must be captured.
+    /// The name of the rowid, if it must be captured.
     private var capturedRowid: String? { table.keyMayBeNull ? table.rowidName : nil }
 
     private func trigger(_ suffix: String, _ event: String, _ statements: [String]) -> Trigger {
@@ -259,7 +263,7 @@ package struct CaptureTriggers {
 }
 
 extension DeclaredTable {
-    /// A name that means the rowid and not a column; nil when there is no rowid, or columns took all its names.
+    /// A name that means the rowid and not a column; nil if there is no rowid, or if columns have all its names.
     package var rowidName: String? {
         if isWithoutRowid { return nil }
         if let rowidAlias { return columns[rowidAlias].name }
@@ -267,7 +271,7 @@ extension DeclaredTable {
         return ["rowid", "_rowid_", "oid"].first { !taken.contains($0) }
     }
 
-    /// Everything by which one row can keep another out.
+    /// The primary key and all unique indexes, through which one row can conflict with another.
     var conflictTargets: [ConflictTarget] {
         let key = ConflictTarget(
             columns: zip(primaryKey, primaryKeyCollations).map { .init(name: columns[$0].name, place: $0, collation: $1) })

@@ -2,15 +2,15 @@ internal import AnnalsCore
 import AnnalsSchema
 
 extension Evictions {
-    /// One key's account: what came, what went, what was seen, what is there.
+    /// All facts about one key: its raw changes, its note and its current row.
     struct Account {
         /// The raw changes of the key, in their order.
         package var slot: RowSlot
-        /// How the row was once seen in another's way; nil when this very key was not.
+        /// The note of the row; nil if no note has exactly this key.
         var noted: Note?
-        /// How it is now.
+        /// The current row; nil if there is none.
         package var present: RowState?
-        /// What some of the changes leave out, taken from all of these.
+        /// The columns that some of the changes leave out. Their values are removed from all fields above.
         package private(set) var withheld: WithheldColumns?
 
         init(slot: RowSlot, noted: Note?, present: RowState?) {
@@ -28,7 +28,7 @@ extension Evictions {
         }
     }
 
-    /// Values of a key's rows that some changes leave out.
+    /// The values in the columns that some changes of a key's rows leave out.
     struct WithheldColumns {
         package let places: [Int]
         private let edges: [Int64: RowEdge]
@@ -41,7 +41,7 @@ extension Evictions {
             (self.noted, self.present) = (noted, present)
         }
 
-        /// The state after the last of some changes, with what they brought or left as it was.
+        /// The state after some changes, with the values that these changes wrote or left unchanged.
         package func whole(_ state: RowState, after changes: ArraySlice<RowEdge>, before rest: ArraySlice<RowEdge>) -> RowState {
             var state = state
             for place in places {
@@ -55,16 +55,16 @@ extension Evictions {
         }
     }
 
-    /// A row removed unseen.
+    /// A row that was removed without a trigger.
     struct Eviction: Hashable {
         package var state: RowState
-        /// The raw change just before which it happened; nil when none of this key followed.
+        /// The raw change before which the row was removed; nil if no raw change of this key followed.
         package var precedes: Int64?
     }
 }
 
 extension Evictions.Account {
-    /// Every removal that no raw change tells.
+    /// All removals without a raw change.
     package func evictions(_ order: RawChangeOrder) -> [Evictions.Eviction] {
         let arrivals = slot.edges.count { $0.from == nil }
         let departures = slot.edges.count { $0.to == nil }
@@ -74,26 +74,26 @@ extension Evictions.Account {
         return told ?? byBalance(count)
     }
 
-    /// The row as it was noted, if that was before anything else happened to it.
+    /// The noted row, if it was noted before its first raw change.
     private var notedStart: RowState? {
         guard let noted, slot.edges.first.map({ $0.id > noted.mark }) ?? true else { return nil }
         return RowState(noted.row, rowid: noted.rowid)
     }
 
-    /// Whether a row was there before the first raw change.
+    /// Whether a row existed before the first raw change.
     private func began(_ order: RawChangeOrder) -> Bool {
         if notedStart != nil { return true }
         guard let first = slot.edges.first, let from = first.from else { return false }
-        // Whatever leaves before anything has come was there.
+        // If a row disappears before any row appeared, it existed at the start.
         if order == .asHappened, let end = slot.edges.first(where: { $0.from == nil || $0.to == nil }), end.from != nil { return true }
-        // An update may stand before the arrival of the row it changed, when a trigger or a foreign key's action ran
-        // before ours. But a row that was noted before that arrival was there.
+        // An update may precede the insert of the row that it changed, if a trigger or a foreign key action ran before the capture
+        // trigger. But a row that was noted before that insert existed.
         guard let arrival = slot.edges.first(where: { $0.from == nil && $0.to == from }) else { return true }
         return noted.map { $0.mark < arrival.id } ?? false
     }
 
-    /// Where a row arrives while another is still there, that one was removed. nil when the changes do not follow one
-    /// another: a foreign key's action on the very row being changed, for one, is written down before that change.
+    /// If a row appears while another one with its key exists, the other one was removed. nil if the changes are not a sequence.
+    /// For example, a foreign key action on the row that is being changed is captured before that change.
     private func inOrder(_ count: Int, _ edges: [RowEdge]) -> [Evictions.Eviction]? {
         var evictions: [Evictions.Eviction] = []
         var here = notedStart ?? edges.first?.from
@@ -113,17 +113,17 @@ extension Evictions.Account {
         return evictions
     }
 
-    /// A state with what some changes leave out, as it was after so many of them.
+    /// A state after the first `count` changes, with the values that some changes leave out.
     private func whole(_ state: RowState, after count: Int, of edges: [RowEdge]) -> RowState {
         withheld?.whole(state, after: edges[..<count], before: edges[count...]) ?? state
     }
 
-    /// States entered more often than left, the present one left aside.
+    /// States that were entered more often than left, without the current state.
     private func byBalance(_ count: Int) -> [Evictions.Eviction] {
         var balance = slot.balance()
         if let present { balance[present, default: 0] -= 1 }
         if let notedStart { balance[notedStart, default: 0] += 1 }
-        // The latest first, each with the arrival that comes next.
+        // The latest first, each with the next insert.
         var candidates: [(state: RowState, count: Int, next: Int64?)] = []
         var next: Int64?
         for (place, edge) in slot.edges.enumerated().reversed() {

@@ -3,17 +3,16 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Finds the rows that a REPLACE removed without any trigger running, and writes down their deletion.
+/// Finds the rows that a REPLACE removed without running a trigger, and writes raw changes for their deletion.
 ///
-/// The BEFORE triggers noted every row that stood in the way of an insert or a change of key. What became of it is seen
-/// from three things: the note (it was there, and looked so), the raw changes of its key, and the table as it is now.
-/// A row that comes to be more often than it ceases, counting what was there before and what is there now, was removed
-/// unseen. That holds for UPSERT, OR IGNORE and recursive_triggers as well, where nothing is missing, and whatever a
-/// program's own triggers did in between.
+/// The BEFORE triggers noted every row that conflicted with an insert or a change of key. Three things show what happened to it:
+/// the note (it existed, with these values), the raw changes of its key, and its current row. A row that appeared more often than
+/// it disappeared, counting its start and its current state, was removed without a trigger. This also works for UPSERT, OR IGNORE
+/// and recursive_triggers, where no raw change is missing, and for any writes of a program's own triggers.
 package struct Evictions {
     private let db: Database
     private let table: TrackedTable
-    /// How the table and its columns, in the list's order, are called now.
+    /// The current names of the table and its columns, in the list's order.
     private let present: TableName
     private let open: UnrecordedRange
 
@@ -22,7 +21,7 @@ package struct Evictions {
         package var columns: [String]
     }
 
-    /// nil `named`: under the names in annals_tables.
+    /// nil for `named` means the names in annals_tables.
     package init(_ db: Database, table: TrackedTable, open: UnrecordedRange, named present: TableName? = nil) {
         self.db = db
         self.table = table
@@ -30,7 +29,7 @@ package struct Evictions {
         self.present = present ?? TableName(name: table.name, columns: table.columns)
     }
 
-    /// Writes down what is missing, forgets the notes, and returns the id of the newest raw change.
+    /// Writes the missing deletes, deletes the notes, and returns the id of the newest raw change.
     package func conclude(_ order: RawChangeOrder) throws -> Int64 {
         var newest = open.newest
         let reader = try RawChangeReader(cachedIn: db, table)
@@ -55,7 +54,7 @@ package struct Evictions {
         return newest
     }
 
-    /// Forgets the notes of a column list.
+    /// Deletes the notes of a column list.
     package static func forget(_ db: Database, _ id: Int64) throws {
         try db.execute(sql: "DELETE FROM main.\(StoreSchema.notesTable(id))")
     }
@@ -63,13 +62,13 @@ package struct Evictions {
     package struct Note {
         package var row: [Value]
         package var rowid: Int64?
-        /// The newest raw change when the row was seen.
+        /// The newest raw change at the time of the note.
         package var mark: Int64
     }
 
     // MARK: Reading
 
-    /// Raw changes by exact key, of all keys that share the note: 1 and 1.0 do, and are different rows.
+    /// Raw changes by exact key, for all keys that share the note. 1 and 1.0 share a note and are different rows.
     private func slots(of note: Note, _ changes: [RawChange]) -> [(RowIdentity, RowSlot)] {
         let noted = exactIdentity(note.row, note.rowid)
         let shared = IdentityRule(key: table.key.places, collations: table.key.places.map { _ in Collation.binary })
@@ -108,7 +107,7 @@ package struct Evictions {
         return .key(key)
     }
 
-    /// Hands out every note with the ids of the open raw changes of its key.
+    /// Passes every note with the ids of the unrecorded raw changes of its key.
     private func forEachNote(_ body: (Note, [Int64]) throws -> Void) throws {
         let isByRowid = table.key.isByRowid
         let columns = StoreSchema.notesColumns(table.columns.count, byRowid: isByRowid).joined(separator: ", ")
@@ -135,7 +134,7 @@ package struct Evictions {
         }
     }
 
-    /// Pairs of a note's id and a raw change's, sorted by SQLite, which keeps what does not fit in memory in a file.
+    /// Pairs of a note's id and a raw change's id. SQLite sorts them, and uses a file if they do not fit in memory.
     private var changesByNoteSQL: String {
         let notes = StoreSchema.notesTable(table.id)
         func half(_ letter: String, except operation: StoreSchema.Operation) -> String {
@@ -153,7 +152,7 @@ package struct Evictions {
         return "\(half("o", except: .insert))\nUNION\n\(half("n", except: .delete))\nORDER BY 1, 2"
     }
 
-    /// Looks up a row of the tracked table as it is now.
+    /// Finds the current row of the tracked table.
     private struct PresentRow {
         let byKey: Statement
         let byRowid: Statement?
@@ -171,7 +170,7 @@ package struct Evictions {
             byRowid = try rowid.map { try db.cachedStatement(sql: "\(select) \(SQL.quote($0)) = ?") }
         }
 
-        /// nil when there is none whose key has the very bytes.
+        /// nil if no row has a key with the same bytes.
         func row(of identity: RowIdentity) throws -> RowState? {
             let statement: Statement
             switch identity {

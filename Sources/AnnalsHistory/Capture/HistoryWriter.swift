@@ -4,25 +4,25 @@ package import AnnalsSQLite
 package import AnnalsWire
 package import GRDB
 
-/// Writes the raw changes of one table while its triggers are off: the same rows that they would have written.
+/// Writes the raw changes of one table while its triggers are off, exactly as the triggers would.
 package final class HistoryWriter {
-    /// Bytes of the values of one raw change, beyond which an update is written down as two: SQLite's rows have 1 GB at most, and
-    /// this one has what two rows may have.
+    /// The maximum number of bytes of values in one raw change; a larger update becomes two raw changes. SQLite's rows have at most
+    /// 1 GB, and a raw change has the values of two rows.
     var largestUpdate = 980_000_000
     /// The id of the newest raw change of this table.
     package var lastID: Int64
 
     private let columnCount: Int
     private let maskCount: Int
-    /// Places of the key's columns, which an update always writes.
+    /// Indices of the key's columns, which an update always writes.
     private let key: [Int]
-    /// Places of columns whose large values an update leaves out where it does not change them, and the length from which they are large.
+    /// Indices of columns whose unchanged large values an update leaves out, and the length above which a value is large.
     private let mayBeLarge: [Int]
     private let largeValue: Int
     private let insertStatement: PreparedStatement
     private let updateStatement: PreparedStatement
     private let deleteStatement: PreparedStatement
-    /// The time of writing as a Julian day, for readers that look at raw changes; the transaction's own time counts.
+    /// The time of writing as a Julian day, for readers of raw changes. The transaction has its own time, which counts.
     private let now: Double
 
     package init(_ db: Database, _ definition: DeclaredTable, layoutID: Int64) throws {
@@ -66,7 +66,7 @@ package final class HistoryWriter {
         }
     }
 
-    /// Writes the old row, and of the new one the key and what changed.
+    /// Writes the old row, and of the new row the key and the changed values.
     package func update(_ old: [Value], to new: [Value]) throws {
         if let between = between(old, new) {
             try write(old, to: between)
@@ -75,8 +75,8 @@ package final class HistoryWriter {
         try write(old, to: new)
     }
 
-    /// The old row without the values that change, where both rows together are too large for one raw change. What a transaction
-    /// did to a row is told from its ends.
+    /// A row between the old and the new one, without the changed values, if both rows together are too large for one raw change.
+    /// The net change of a row is computed from its first and last state, so an extra step does not matter.
     private func between(_ old: [Value], _ new: [Value]) -> [Value]? {
         let size = old.reduce(0) { $0 + $1.byteCount }
         guard size + new.reduce(0, { $0 + $1.byteCount }) > largestUpdate else { return nil }
@@ -100,7 +100,7 @@ package final class HistoryWriter {
         }
     }
 
-    /// Values are left out of updates only where the key tells the row before and after.
+    /// Updates leave out values only if the key identifies the row before and after.
     private func mayLeaveOut(_ changed: [Int], isNull: (Int) -> Bool) -> Bool {
         !mayBeLarge.isEmpty && !key.contains { isNull($0) || changed.contains($0) }
     }
@@ -132,14 +132,14 @@ package final class HistoryWriter {
         }
     }
 
-    /// The row on which `found` stands is deleted.
+    /// Deletes the current row of `found`.
     package func delete(_ found: PreparedStatement) throws {
         try run(deleteStatement) { statement in
             for place in 0..<columnCount { statement.bind(place + 3, columnOf: found, place) }
         }
     }
 
-    /// The row on which `found` stands gets new values at some places.
+    /// Gives the current row of `found` new values in some columns.
     package func update(_ found: PreparedStatement, places: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer) throws {
         var size = new.reduce(0) { $0 + $1.byteCount }
         let leavesOut = mayLeaveOut(places, isNull: found.isNull)

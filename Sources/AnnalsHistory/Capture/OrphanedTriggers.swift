@@ -2,15 +2,15 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Capture triggers whose tables another program dropped, as a migration tool does that takes Annals' tables for leftovers. Every write of
-/// the program's tables then fails.
+/// Capture triggers without the tables of Annals. Another program dropped these tables, for example a migration tool that treats
+/// them as leftovers. Every write to the program's tables then fails.
 ///
-/// Where the store still has history, `Drift` and `Repair` see to its triggers.
+/// If the store still has history, `Drift` and `Repair` handle its triggers.
 package struct OrphanedTriggers {
-    /// Their names, by the table that they stand on.
+    /// The triggers' names by table.
     private let names: [String: [String]]
 
-    /// None where the file has history.
+    /// Finds nothing if the file has history.
     package init(_ db: Database) throws {
         guard try !StoreSchema.exists(db) else {
             names = [:]
@@ -22,7 +22,7 @@ package struct OrphanedTriggers {
             guard let row = try GRDB.Row.fetchOne(db, sql: sql, arguments: [own.name]),
                 let id = own.name.split(separator: "_").dropFirst().first.flatMap({ Int64($0) })
             else { continue }
-            // A program's own trigger may be called so.
+            // A program's own trigger may have such a name.
             let (table, statement): (String, String) = try (row.value("tbl_name"), row.value("sql"))
             let targets = [StoreSchema.changesTable(id), StoreSchema.notesTable(id)]
             guard targets.contains(where: statement.contains), try targets.allSatisfy({ try !db.tableExists($0) }) else { continue }
@@ -31,7 +31,7 @@ package struct OrphanedTriggers {
         self.names = names
     }
 
-    /// The tables that cannot be written.
+    /// The tables to which writes fail.
     package var tables: [String] { names.keys.sorted() }
 
     package func findings() -> [Finding] {

@@ -2,17 +2,17 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// What of a file's schema is Annals' own, by the names that it gives, and what of a program's only looks like it.
+/// Divides the objects of a file's schema whose names begin with `annals_` into those of Annals and those of other programs.
 package enum OwnObjects {
     package struct Object: Hashable {
         package var type: String
         package var name: String
     }
 
-    /// Annals' own, in the order in which they can be dropped.
+    /// The objects of Annals, in the order in which they can be dropped.
     package static func all(_ db: Database) throws -> [Object] { try prefixed(db).filter(\.isOwn).map(\.object) }
 
-    /// A program's own with Annals' prefix.
+    /// Objects of other programs with the prefix of Annals.
     package static func taken(_ db: Database) throws -> [Object] { try prefixed(db).filter { !$0.isOwn }.map(\.object) }
 
     private static func prefixed(_ db: Database) throws -> [(object: Object, isOwn: Bool)] {

@@ -1,24 +1,25 @@
 package import AnnalsCore
 
-/// One change of one row as a trigger wrote it down.
+/// One change of one row, as a trigger wrote it.
 ///
-/// Several of them can concern one row within a transaction, and SQLite promises no order among triggers: what the
-/// transaction did to a row is what `NetChangeFolder` makes of them.
+/// Several raw changes can concern one row within a transaction, and SQLite promises no order among triggers. `NetChangeFolder`
+/// computes the transaction's net change of the row.
 package struct RawChange: Hashable, Sendable {
-    /// Its place in annals_changes_ID.
+    /// The id in annals_changes_ID.
     package var id: Int64
-    /// All stored columns before; nil for an insert.
+    /// All stored columns before the change; nil for an insert.
     package var old: [Value]?
-    /// All stored columns after; nil for a delete.
+    /// All stored columns after the change; nil for a delete.
     package var new: [Value]?
-    /// Places of large values that an update left as they were and does not hold; both rows have NULL there. The key is never among them.
+    /// Indices of large values that an update did not change and left out. Both rows have NULL there. Key columns are never left
+    /// out.
     package var leftOut: [Int] = []
-    /// The rowid before, where the table's key may hold NULL.
+    /// The rowid before, if the table's key may hold NULL.
     package var oldRowid: Int64?
-    /// The rowid after, where the table's key may hold NULL.
+    /// The rowid after, if the table's key may hold NULL.
     package var newRowid: Int64?
 
-    /// For a row that a REPLACE removed, the change just before which that happened: it was written down last.
+    /// The change before which a REPLACE removed the row. The delete itself was written last.
     package var precedes: Int64?
 
     package init(

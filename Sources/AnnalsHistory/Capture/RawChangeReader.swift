@@ -18,7 +18,7 @@ package struct RawChangeReader {
         try self.init(db, table, prepare: db.makeStatement(sql:))
     }
 
-    /// Over a statement the connection keeps: quicker to make, but only one at a time may read a table.
+    /// Uses a cached statement: creating the reader is faster, but only one such reader may read a table at a time.
     init(cachedIn db: Database, _ table: TrackedTable) throws {
         try self.init(db, table, prepare: db.cachedStatement(sql:))
     }
@@ -33,14 +33,14 @@ package struct RawChangeReader {
             "SELECT \(columns) FROM main.\(StoreSchema.changesTable(table.id)) WHERE id BETWEEN ? AND ? ORDER BY id")
     }
 
-    /// Hands out the changes of a range of ids in their order. What `body` throws ends the reading.
+    /// Passes the changes of a range of ids in their order. An error of `body` ends the reading.
     package func read(_ ids: ClosedRange<Int64>, _ body: (RawChange) throws -> Void) throws {
         try statement.setArguments([ids.lowerBound, ids.upperBound])
         defer { statement.rewind() }
         while try statement.step() { try body(current()) }
     }
 
-    /// One change; nil when it was purged.
+    /// One change; nil if it was purged.
     package func change(_ id: Int64) throws -> RawChange? {
         var found: RawChange?
         try read(id...id) { found = $0 }
@@ -61,7 +61,8 @@ package struct RawChangeReader {
             precedes: operation == .delete ? statement.value(at: 2).integer : nil)
     }
 
-    /// What an update did not change is NULL in its new row, unless it says there that it left something out of the old one.
+    /// Indices of the values that an update left out. A column that an update did not change is NULL in the new row, or 1 if its
+    /// old value was left out.
     private func leftOut(_ old: [Value], from first: Int) -> [Int] {
         old.indices.filter { place in
             guard old[place].isNull, !statement.isNull(at: first + place), !key.contains(place) else { return false }
@@ -69,7 +70,7 @@ package struct RawChangeReader {
         }
     }
 
-    /// An update holds only what changed of the new row, and the key.
+    /// An update holds only the changed values and the key of the new row.
     private func newRow(from first: Int, old: [Value]?) -> [Value] {
         guard var row = old else { return statement.values(at: first..<(first + columnCount)) }
         for mask in 0..<maskCount {

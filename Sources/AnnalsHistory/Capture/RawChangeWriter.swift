@@ -3,7 +3,7 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Writes raw changes as the triggers do, for whoever changes rows with the triggers off.
+/// Writes raw changes as the triggers do, for code that changes rows while the triggers are off.
 ///
 ///     let writer = try RawChangeWriter(db, table)
 ///     try writer.write(RawChange(id: last + 1, old: nil, new: row), at: nil)
@@ -21,7 +21,7 @@ package struct RawChangeWriter {
                 """)
     }
 
-    /// Writes one change under its id. `day` is the time as a Julian day number, nil when the transaction tells it.
+    /// Writes one change under its id. `day` is the time as a Julian day number; nil if the transaction's time is sufficient.
     package func write(_ change: RawChange, at day: Double?) throws {
         let count = table.columns.count
         var parameter = 0
@@ -55,7 +55,7 @@ package struct RawChangeWriter {
     private func masks(of change: RawChange) -> [Value] {
         var masks = [Int64](repeating: 0, count: StoreSchema.maskCount(table.columns.count))
         guard let old = change.old, let new = change.new else {
-            // A delete has no use for its mask, and says there what it precedes.
+            // A delete needs no mask, so m0 holds the id of the change that it precedes.
             return masks.indices.map { $0 == 0 ? change.precedes.map(Value.integer) ?? .null : .null }
         }
         for place in old.indices where old[place] != new[place] {

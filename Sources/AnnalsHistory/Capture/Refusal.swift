@@ -1,6 +1,6 @@
 package import AnnalsSchema
 
-/// Why a table is not tracked, in words for people.
+/// Why a table is not tracked, with a message for people.
 public enum Refusal: Error, Hashable, Sendable {
     case missing
     case noPrimaryKey
@@ -8,22 +8,22 @@ public enum Refusal: Error, Hashable, Sendable {
     case virtual
     case shadow
     case tooManyColumns(count: Int, limit: Int)
-    /// The key may hold NULL, and columns took all names of the rowid by which such rows would be told apart.
+    /// The key may hold NULL, and columns have all names of the rowid, which would identify such rows.
     case rowidOutOfReach
-    /// Rows are found by a collation of the program's that made the table.
+    /// The key uses a collation that only the program that created the table has.
     case unknownCollation(String)
-    /// A foreign key leads to a table that is not tracked; `exists` says whether there is one at all.
+    /// A foreign key refers to a table that is not tracked; `exists` says whether the table exists.
     case untrackedParent(String, exists: Bool)
-    /// A foreign key has a generated column on one side: what a row refers to is then decided by other columns than the key's.
+    /// A foreign key has a generated column on one side. So other columns than those of the key decide what a row refers to.
     case generatedReference(parent: String)
-    /// A table in which a migration tool or a framework keeps its own books. Naming it overrides.
+    /// A table with the internal data of a migration tool or a framework. It is tracked if it is named explicitly.
     case bookkeeping(of: String)
-    /// One of the tables Annals keeps.
+    /// A table of Annals.
     case own
-    /// SQLite would not compile writes to the table with our triggers on it; its own words.
+    /// SQLite cannot compile writes to the table with the capture triggers on it; the value is SQLite's message.
     case cannotBeWritten(String)
 
-    /// What is wrong with the table itself, its neighbours left aside; nil when it can be tracked.
+    /// A problem of the table itself, without regard to other tables; nil if it can be tracked.
     package static func ofTable(_ table: DeclaredTable) -> Refusal? {
         if StoreSchema.isOwnName(table.name) { return .own }
         switch table.kind {
@@ -40,7 +40,7 @@ public enum Refusal: Error, Hashable, Sendable {
         return nil
     }
 
-    /// One sentence: what is wrong, and what to do.
+    /// One sentence that says what is wrong and what to do.
     public var message: String {
         switch self {
         case .missing:

@@ -3,30 +3,30 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// The store's hybrid clock, kept in the file because every process that records shares it.
+/// The store's hybrid logical clock. It is in the file, because all processes that record share it.
 ///
-/// What is sealed here moves it through annals_transactions itself, whose newest row is read anyway. Only times seen
-/// elsewhere need `save`: whoever records an imported transaction loads the clock first, observes, and saves it.
+/// Recording a local transaction advances the clock through the newest row of annals_transactions, which is read anyway. Only times
+/// from elsewhere need `save`: code that records an imported transaction loads the clock, observes the time, and saves the clock.
 package enum StoreClock {
-    /// The clock as of the newest transaction and of everything saved.
+    /// The clock, including the newest transaction and the saved time.
     package static func load(_ db: Database) throws -> HybridClock {
         let saved = try saved(db)
         let newest = try Row.fetchOne(
             db.cachedStatement(sql: "SELECT time, time_counter, origin FROM main.annals_transactions ORDER BY number DESC LIMIT 1"))
-        // An imported transaction bears its author's clock, which may be wrong by years.
+        // An imported transaction has the time of its author's clock, which may be wrong by years.
         guard let newest, try newest.value("origin") != TransactionOrigin.imported.rawValue else { return HybridClock(last: saved) }
         return HybridClock(
             last: max(saved, HybridTime(milliseconds: try newest.value("time"), counter: try newest.value("time_counter"))))
     }
 
-    /// The time that was saved. Throws `Corruption`.
+    /// The saved time. Throws `Corruption`.
     package static func saved(_ db: Database) throws -> HybridTime {
         guard let text = try StoreSchema.text(.clock, db) else { return .zero }
         guard let time = time(from: text), SchemaLimits.facts.contains(time.milliseconds) else { throw Corruption("annals_meta.clock") }
         return time
     }
 
-    /// Keeps the clock's latest time.
+    /// Saves the clock's latest time.
     package static func save(_ clock: HybridClock, _ db: Database) throws {
         try StoreSchema.set(.clock, to: "\(clock.last.milliseconds).\(clock.last.counter)", db)
     }
@@ -42,12 +42,12 @@ package enum StoreClock {
 package enum TransactionOrigin: Int, Hashable, Sendable, CaseIterable {
     /// A managed write.
     case local = 0
-    /// Another program's writes, recorded later.
+    /// Writes of other programs, recorded later.
     case external = 1
     /// A schema change.
     case migration = 2
     /// Pulled from the space.
     case imported = 3
-    /// The outbox laid on top of what was pulled.
+    /// Outbox transactions, rebased onto pulled entries.
     case rebase = 4
 }

@@ -2,7 +2,7 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Follows tables that got other names: their capture triggers stand on them still.
+/// Follows renamed tables. SQLite moves the capture triggers with a table.
 package struct TableRenames {
     private let db: Database
 
@@ -10,7 +10,7 @@ package struct TableRenames {
         self.db = db
     }
 
-    /// Tracked tables whose triggers stand on a table of another name: SQLite moved them there.
+    /// Tracked tables whose triggers SQLite moved to another table name.
     package func pending() throws -> [(table: TrackedTable, name: String)] {
         var tables: [String: String] = [:]
         for row in try Row.fetchAll(db, sql: "SELECT name, tbl_name FROM main.sqlite_master WHERE type = 'trigger'") {
@@ -22,7 +22,7 @@ package struct TableRenames {
         }
     }
 
-    /// All at once, since tables may have swapped their names. In a joined store the space is told next.
+    /// Renames all tables at once, because they may have swapped names. In a joined store the renames go to the space later.
     package func run() throws -> [Drift.Finding] {
         let renamed = try pending()
         guard !renamed.isEmpty else { return [] }
@@ -30,7 +30,7 @@ package struct TableRenames {
             try CanonicalNames.keep(ofTablesNamed: renamed.map(\.table.name), db)
             try SpaceRename.tell(renamed.map { SpaceRename(table: $0.table.first.table, column: nil, name: $0.name) }, db)
         }
-        // Retired lists of the same table go with it, so that its history stays under one name.
+        // Retired lists of a table are renamed too, so that its whole history has one name.
         let cases = renamed.map { "WHEN \(SQL.literal($0.table.name)) THEN \(SQL.literal($0.name))" }.joined(separator: " ")
         let names = renamed.map { SQL.literal($0.table.name) }.joined(separator: ", ")
         try db.execute(sql: "UPDATE main.annals_tables SET name = CASE name \(cases) END WHERE name IN (\(names)) AND state <> 'dropped'")
@@ -39,16 +39,16 @@ package struct TableRenames {
     }
 }
 
-/// The first names of a column list that continues another.
+/// The canonical names of a column list that continues another.
 struct RepairedTableNames {
     private let db: Database
     private let new: NewNames
     private let old: TrackedTable
     private let isContinued: Bool
 
-    /// nil in a store that is not joined.
+    /// nil if the store is not joined.
     ///
-    /// - Parameter isContinued: the old triggers stand on the table as they were, so columns are where they were.
+    /// - Parameter isContinued: the old triggers are unchanged on the table, so columns keep their indices.
     init?(_ db: Database, _ old: TrackedTable, isContinued: Bool) throws {
         guard let new = try NewNames(db) else { return nil }
         (self.db, self.new, self.isContinued) = (db, new, isContinued)

@@ -2,7 +2,7 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Compares one tracked table with what the schema says now, and mends what differs.
+/// Compares one tracked table with the current schema, and repairs differences.
 package struct TableRepair {
     private let db: Database
     private var table: TrackedTable
@@ -43,33 +43,33 @@ package struct TableRepair {
                     places: definition.primaryKey, collations: definition.primaryKeyCollations, isByRowid: definition.keyMayBeNull)
     }
 
-    /// The same columns: only the triggers can be wrong.
+    /// The columns are the same, so only the triggers can be wrong.
     private func mend(_ definition: DeclaredTable, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
         let triggers = try CaptureTriggers(db, table: definition, id: table.id)
-        // A trigger that is gone may have written what is still to be recorded.
+        // A trigger that was dropped meanwhile may have written unrecorded changes.
         let isWritten = try triggers.holdAllValues || (TriggerRewriteCheck.tables(db).contains(table.id) && openChanges() != nil)
         let isWhole = triggers.arePresent(in: installed)
         let knowsIndexes = installed.hold(triggers.beforeChange)
         if !isWhole {
             report.gaps.append(table.id)
         } else if !knowsIndexes, try openChanges() != nil {
-            // Rows can have been evicted by an index that the triggers did not know.
+            // A new index may have evicted rows before the triggers included it.
             report.gaps.append(table.id)
         } else if triggers.holdAllValues, let open = try openChanges(), try leavesOut(open) {
-            // A program made a trigger and wrote before the triggers knew of it.
+            // A program added a trigger and wrote before the capture triggers were adapted.
             report.gaps.append(table.id)
         }
         if !isWhole || !knowsIndexes {
             try triggers.install(db)
             report.findings.append(.triggersRestored(table: definition.name))
         } else if installed.runAfterOthers || !installed.hold(triggers.afterChange) {
-            // The newest trigger runs first, and first is where a change is best written down.
+            // SQLite runs the newest trigger first, and a change should be captured before other triggers run.
             try triggers.reinstallAfterChange(db)
         }
         try TriggerRewriteCheck.note(table.id, isWritten, db)
     }
 
-    /// Other columns: a new list, which continues the old one where nothing can have been missed.
+    /// The columns differ. A new list is created; it continues the old one if nothing can have been missed.
     private func replace(with definition: DeclaredTable, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
         let old = oldDefinition(definition)
         let added = definition.columns.dropFirst(table.columns.count)
@@ -90,8 +90,8 @@ package struct TableRepair {
         }
     }
 
-    /// A column just added held its default in every row, so what is otherwise now was written since, past the old triggers:
-    /// these are written down as updates. False where a row cannot be told by its key.
+    /// Writes updates for the values of a column that was just added. The column had its default in every row, so every other value
+    /// was written since, and the old triggers do not know the column. Returns false if a row has no key.
     private func recordAdded(_ added: [DeclaredTable.Column], _ definition: DeclaredTable, _ id: Int64) throws -> Bool {
         let defaults = try added.compactMap { column in
             try definition.place(of: column.name).map { ($0, try AddedColumn.value(of: column)) }
@@ -107,9 +107,10 @@ package struct TableRepair {
         return true
     }
 
-    /// Completes the raw changes of a list that gets no more: what a REPLACE took, and what a program's triggers left.
+    /// Completes the raw changes of a list that is about to end: rows that a REPLACE removed, and rows that a program's triggers
+    /// rewrote.
     ///
-    /// - Parameter definition: the list's columns, as they and the table are called now.
+    /// - Parameter definition: the list's columns under their current names, in the table under its current name.
     package static func conclude(_ db: Database, _ table: TrackedTable, as definition: DeclaredTable, _ order: RawChangeOrder) throws {
         guard let open = try UnrecordedRange.fetchAll(db).first(where: { $0.id == table.id }) else { return }
         var newest = open.newest
@@ -121,13 +122,14 @@ package struct TableRepair {
         _ = try TriggerRewriteCheck(db, table, as: definition).follow(recorded: open.recorded, newest: newest)
     }
 
-    /// Goes on after a migration that rebuilt the table, or took columns from it, and wrote down what that did to rows: nothing was missed.
+    /// Continues history after a migration that rebuilt the table or dropped columns, and that wrote raw changes for its effect on
+    /// rows. So nothing was missed.
     ///
     /// - Parameters:
-    ///   - definition: the table as it is now.
-    ///   - old: as the list has it.
-    /// - Returns: the list in which history goes on; nil where rows cannot be told by the key that they had, or the table does not take
-    ///   all that it took, and nothing was done.
+    ///   - definition: the table's current declaration.
+    ///   - old: the declaration that belongs to the list.
+    /// - Returns: the list that continues the history. nil, with nothing changed, if the old key does not identify rows any more,
+    ///   or if the table refuses rows that the old declaration allowed.
     package mutating func goOn(as definition: DeclaredTable, from old: DeclaredTable) throws -> TrackedTable? {
         guard definition.kind == .table, Refusal.ofTable(definition) == nil, definition.takesRows(of: old),
             try !definition.hasKeylessRows(db)
@@ -144,8 +146,8 @@ package struct TableRepair {
         return try TrackedTable.fetchAll(db).first { $0.id == list.id }
     }
 
-    /// The table as the old triggers see it: the columns they know, under their present names. nil when that is not what
-    /// became of them.
+    /// The table as the old triggers see it: the columns that they contain, under their current names. nil if the table is not an
+    /// extension of the old list.
     private func oldDefinition(_ definition: DeclaredTable) -> DeclaredTable? {
         guard definition.columns.count >= table.columns.count, definition.primaryKey == table.key.places,
             definition.keyMayBeNull == table.key.isByRowid
@@ -155,7 +157,7 @@ package struct TableRepair {
         return old
     }
 
-    /// Whether a column just added still holds its default in every row.
+    /// Whether a column that was just added still has its default in every row.
     private func holdsDefault(_ column: DeclaredTable.Column, in definition: DeclaredTable) throws -> Bool {
         let statement = try PreparedStatement(
             db, "SELECT 1 FROM main.\(SQL.quote(definition.name)) WHERE \(SQL.quote(column.name)) IS NOT ?1 COLLATE BINARY")
@@ -179,7 +181,7 @@ package struct TableRepair {
         try db.execute(sql: "UPDATE main.annals_tables SET shape = ? WHERE id = ?", arguments: [definition.shape, table.id])
     }
 
-    /// No more changes come to this list. What notes are left concern rows that nobody can tell any more.
+    /// Ends this list. Remaining notes are deleted, because the rows they concern can no longer be determined.
     private func end(as state: TrackedTable.State) throws {
         try CaptureTriggers.remove(db, id: table.id)
         try Evictions.forget(db, table.id)
@@ -187,12 +189,12 @@ package struct TableRepair {
     }
 }
 
-/// The triggers of one column list as they are in the schema.
+/// The installed triggers of one column list.
 package struct InstalledTriggers {
     private var sqlByName: [String: String] = [:]
-    /// The table they stand on; nil when the one for inserts is missing.
+    /// The table of the triggers; nil if the insert trigger is missing.
     package private(set) var table: String?
-    /// A program's own AFTER trigger on that table is newer, and so runs before them.
+    /// A program's own AFTER trigger on that table is newer, so it runs before the capture triggers.
     private(set) var runAfterOthers = false
 
     package init(_ db: Database, id: Int64) throws {
@@ -201,7 +203,7 @@ package struct InstalledTriggers {
         let comparison = try db.cachedStatement(sql: "SELECT tbl_name FROM main.sqlite_master WHERE type = 'trigger' AND name = ?")
         let all = try db.cachedStatement(
             sql: "SELECT rowid, name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger' AND tbl_name = ? ORDER BY rowid")
-        // They stand on one table, or the table is gone and they with it.
+        // All triggers are on one table. If the table is gone, they are gone too.
         var found: String?
         for name in names where found == nil { found = try String.fetchOne(comparison, arguments: [name]) }
         guard let found else { return }
@@ -217,7 +219,7 @@ package struct InstalledTriggers {
         }
     }
 
-    /// Whether these are in place. Names are compared without their quotes, since SQLite rewrites them after a rename.
+    /// Whether these triggers are installed. Names are compared without quotes, because SQLite rewrites quotes when it renames.
     package func hold(_ triggers: [CaptureTriggers.Trigger]) -> Bool {
         triggers.allSatisfy { trigger in
             guard let sql = sqlByName[trigger.name] else { return false }
@@ -231,15 +233,15 @@ package struct InstalledTriggers {
 }
 
 extension DeclaredTable {
-    /// Whether a row has a key with NULL in it, so that only its rowid tells it.
+    /// Whether a row's key holds NULL, so that only the rowid identifies the row.
     package func hasKeylessRows(_ db: Database) throws -> Bool {
         guard keyMayBeNull else { return false }
         let isKeyless = SQL.balanced(primaryKey.map { "\(SQL.quote(columns[$0].name)) IS NULL" }, operator: "OR")
         return try Bool.fetchOne(db, sql: "SELECT EXISTS(SELECT 1 FROM main.\(SQL.quote(name)) WHERE \(isKeyless))") ?? false
     }
 
-    /// Whether rows that another declaration allowed fit this one, by the same key: a replay puts them there. CHECK constraints and foreign
-    /// keys are off then, and unique indexes are left out where they do not fit.
+    /// Whether rows that another declaration allowed fit this one under the same key. A replay inserts such rows. It does so with
+    /// CHECK constraints and foreign keys off, and leaves out unique indexes that do not fit.
     fileprivate func takesRows(of old: DeclaredTable) -> Bool {
         func key(_ table: DeclaredTable) -> [String] {
             zip(table.primaryKey, table.primaryKeyCollations).map { "\(table.columns[$0].name.foldedIdentifier) \($1.foldedIdentifier)" }

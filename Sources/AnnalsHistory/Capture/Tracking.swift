@@ -9,13 +9,14 @@ package import GRDB
 ///     for table in report.tables { print(table.name, table.outcome) }
 public enum Tracking {
     public enum Selection: Sendable {
-        /// Every table that can be tracked, bookkeeping left out; also those that are made later, when the store is looked at next.
+        /// Every table that can be tracked, except tables with internal data of tools. Tables that are created later are tracked
+        /// the next time Annals checks the store.
         case all
         case tables([String])
     }
 
     public struct Options: Sendable {
-        /// Only report what would be done.
+        /// Report what would be done, and change nothing.
         public var isDryRun = false
 
         public init(isDryRun: Bool = false) {
@@ -23,12 +24,11 @@ public enum Tracking {
         }
     }
 
-    /// Tracks tables, all that can be, in one SQLite transaction or savepoint.
+    /// Tracks the selected tables in one SQLite transaction or savepoint.
     ///
-    /// What other programs wrote before is sealed first. A table that is refused is in the report with the reason and
-    /// keeps none of the others back, except those whose foreign keys lead to it. Throws `DatabaseError`, and
-    /// `AnnalsError` of code newerFormat, or schemaRefused where something of the user's bears a name of ours; then nothing
-    /// is changed.
+    /// Earlier writes of other programs are recorded first. A refused table is in the report with its reason. Other tables are
+    /// still tracked, except those with foreign keys to it. Throws `DatabaseError`, and `AnnalsError` of code newerFormat, or of
+    /// code schemaRefused if an object of the user has a name of Annals; then nothing is changed.
     package static func track(
         _ db: Database, _ selection: Selection, options: Options = Options(), _ environment: CaptureEnvironment = .system
     ) throws -> TrackingReport {
@@ -54,7 +54,7 @@ public enum Tracking {
             try TransactionRecorder.recordExternal(db, environment)
             let isReplica = try StoreSchema.isReplica(db)
             report.tables = try trackUnrecorded(db, selection, recordsRows: isReplica)
-            // The rows of a table that a replica tracks are nowhere in the log: they are work of this moment.
+            // The log has no rows of a table that a replica starts to track. So its rows are recorded as inserted now.
             let begun = report.tables.compactMap { if case .tracked(let id) = $0.outcome { id } else { nil } }
             if isReplica, let number = try TransactionRecorder.recordExternal(db, environment) {
                 try Drift.expire(begun, before: number, db)
@@ -66,18 +66,18 @@ public enum Tracking {
         return report
     }
 
-    /// A table of the user's with our prefix would be taken for one of ours, and dropped with them. A snapshot's are ours.
+    /// Annals would mistake a user's table with its prefix for its own and drop it. The tables of a snapshot belong to Annals.
     private static func refuseTakenNames(_ db: Database) throws {
         let own = try OwnObjects.all(db).filter { !OwnTables.snapshot.contains($0.name) }
         guard let taken = try (own + OwnObjects.taken(db)).first else { return }
         throw AnnalsError.nameIsTaken(taken.type, taken.name, operation: "track")
     }
 
-    /// The same without recording, in the midst of a write that is recorded by the caller.
+    /// Tracks tables without recording, inside a write that the caller records.
     ///
-    /// - Parameter recordsRows: the rows that are there count as inserted now.
+    /// - Parameter recordsRows: existing rows are recorded as inserted now.
     package static func trackUnrecorded(_ db: Database, _ selection: Selection, recordsRows: Bool) throws -> [TrackingReport.Table] {
-        // Asked once: each list that is made has GRDB read the whole schema again for such a question.
+        // Queried once: after each new list GRDB would read the whole schema again for this query.
         let isReplica = try StoreSchema.isReplica(db)
         return try TrackingPlan(db, selection).entries.map { entry in
             let table = try perform(entry, recordsRows, isReplica, db)
@@ -97,7 +97,8 @@ public enum Tracking {
         case .alreadyTracked(let table, let definition):
             return try report(on: definition, .alreadyTracked(id: table.id), db)
         case .accepted(let definition):
-            // Of a table that holds nothing yet, or whose rows are told as they come, nothing is missing: earlier tokens stay good.
+            // No row is missing from the history of an empty table, or of a table whose rows are recorded now. So earlier tokens
+            // stay valid.
             let holdsRows: Bool
             do {
                 holdsRows = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM main.\(SQL.quote(definition.name)))") ?? false
@@ -109,7 +110,7 @@ public enum Tracking {
             var table = try start(definition, gap: newest, isReplica, db)
             if let complaint = complaintAboutWriting(to: definition, db) {
                 try removeLists([table], db)
-                // Where it could not be written before, tracking is not what keeps it from being written.
+                // If writes to the table fail without the triggers too, the triggers are not the cause, and the table is tracked.
                 guard complaintAboutWriting(to: definition, db) != nil else {
                     return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(complaint)))
                 }
@@ -136,9 +137,9 @@ public enum Tracking {
         while let row = try rows.next() { try writer.insert(row) }
     }
 
-    /// What SQLite says when it compiles writes to the table, triggers included; nil when all is well.
+    /// SQLite's error when it compiles writes to the table, including triggers; nil if there is none.
     ///
-    /// A trigger's body is only compiled with a write, and then it would be the program's write that fails.
+    /// SQLite compiles a trigger's body only with a write. Without this check, the program's write would fail.
     private static func complaintAboutWriting(to table: DeclaredTable, _ db: Database) -> String? {
         let name = "main.\(SQL.quote(table.name))"
         let key = SQL.quote(table.columns[table.primaryKey[0]].name)
@@ -186,7 +187,7 @@ public enum Tracking {
                 byKey[key, default: .init()].rowids.append(rowid)
             }
         }
-        // SQLite counts foreign keys from the last declared.
+        // SQLite numbers foreign keys from the last declared one.
         return byKey.keys.sorted(by: >).compactMap { key in
             let index = table.foreignKeys.count - 1 - key
             guard let rows = byKey[key], table.foreignKeys.indices.contains(index) else { return nil }
@@ -195,16 +196,17 @@ public enum Tracking {
         }
     }
 
-    /// Ends the history of tables and forgets it. When none is left, or `tables` is nil, nothing of Annals remains.
+    /// Ends the history of tables and deletes it. If no tracked table is left, or `tables` is nil, all objects of Annals are
+    /// removed.
     ///
-    /// Returns the names of the tables that were tracked. Throws `AnnalsError` of code notTracked for a table that is
-    /// not, and schemaRefused for one that another tracked table's foreign key leads to; then nothing is changed.
+    /// Returns the names of the tables that were tracked. Throws `AnnalsError` of code notTracked for a table that is not tracked,
+    /// and of code schemaRefused for a table to which a foreign key of another tracked table refers; then nothing is changed.
     @discardableResult
     package static func untrack(_ db: Database, _ tables: [String]? = nil) throws -> [String] {
         try StoreSchema.checkFormat(db)
         var names: [String] = []
         try inTransaction(db, isDryRun: false) {
-            // What bears our prefix in a file without history is the user's.
+            // In a file without history, objects with the prefix of Annals belong to the user.
             guard try tables != nil || StoreSchema.exists(db) || hasRemains(db) else { return }
             guard let tables else {
                 names = try StoreError.unlessCorrupt { try TrackedTable.fetchTracked(db).map(\.name) } ?? []
@@ -222,14 +224,14 @@ public enum Tracking {
             let rest = try TrackedTable.fetchTracked(db)
             try refuseOrphans(of: names, in: rest, db)
             guard !rest.isEmpty else { return try removeEverything(db) }
-            // Or it would be tracked again at the next look.
+            // Otherwise the table would be tracked again at the next check.
             try TrackingRule.set(all: false, db)
             try StoreSchema.noteSchemaVersion(db)
         }
         return names
     }
 
-    /// Somebody dropped `annals_meta` and nothing else, or everything but the triggers.
+    /// Whether another program dropped only `annals_meta`, or everything except the triggers.
     package static func hasRemains(_ db: Database) throws -> Bool {
         let tables = ["annals_tables", "annals_transactions", "annals_spans"]
         return try tables.allSatisfy { try db.tableExists($0) } || !OrphanedTriggers(db).tables.isEmpty
@@ -261,7 +263,7 @@ public enum Tracking {
         }
     }
 
-    /// Triggers first, or dropping a table would run into them. What is a program's own stays, whatever it is called.
+    /// Triggers first, because they would refer to dropped tables. Objects of other programs stay, whatever their names are.
     private static func removeEverything(_ db: Database) throws {
         for own in try OwnObjects.all(db) { try db.execute(sql: "DROP \(own.type.uppercased()) main.\(SQL.quote(own.name))") }
     }
@@ -283,7 +285,7 @@ public enum Tracking {
 }
 
 extension AnnalsError {
-    /// Something of a program's bears a name that is kept for Annals' own.
+    /// An object of another program has a name that is reserved for Annals.
     package static func nameIsTaken(_ type: String, _ name: String, operation: String) -> AnnalsError {
         AnnalsError(
             .schemaRefused, operation: operation,

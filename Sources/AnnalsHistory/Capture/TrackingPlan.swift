@@ -41,9 +41,9 @@ package struct TrackingPlan {
         refuseChildrenOfUntracked(tracked)
     }
 
-    /// SQLite cannot even read a table whose rows are in the order of a collation that it does not know.
+    /// SQLite cannot read a table whose rows are sorted by an unknown collation.
     private static func unknownCollation(_ table: DeclaredTable, _ db: Database) -> Refusal? {
-        // Its list of collations has those that it looked for and did not find, too.
+        // SQLite's list of collations also has those that it searched for and did not find, so the list cannot be used.
         let unknown = table.primaryKeyCollations.first { name in
             !Collation.isBuiltIn(name) && (try? db.makeStatement(sql: "SELECT '' < '' COLLATE \(SQL.quote(name))")) == nil
         }
@@ -58,7 +58,7 @@ package struct TrackingPlan {
         return Entry(name: table.name, verdict: refusal.map(Verdict.refused) ?? .accepted(table))
     }
 
-    /// Whether a column on one of the key's sides is generated, as far as both tables are looked at.
+    /// Whether a column on either side of the key is generated, in the tables that the plan includes.
     private func isGenerated(_ key: DeclaredTable.ForeignKey) -> Bool {
         let parents = entries.compactMap { entry -> DeclaredTable? in
             switch entry.verdict {
@@ -70,7 +70,7 @@ package struct TrackingPlan {
         return key.places.contains(nil) || key.parentColumns.contains { column in names.contains { $0.isSameIdentifier(as: column) } }
     }
 
-    /// Until nothing changes: refusing one table can leave another's foreign key leading nowhere.
+    /// Repeats until nothing changes, because refusing one table can leave another table's foreign key without a tracked parent.
     private mutating func refuseChildrenOfUntracked(_ tracked: [TrackedTable]) {
         var isSettled = false
         while !isSettled {
@@ -95,7 +95,7 @@ package struct TrackingPlan {
     }
 }
 
-/// Tables in which tools and frameworks keep books of their own, by name.
+/// Tables with internal data of tools and frameworks, by name.
 enum Bookkeeping {
     private static let owners: [String: String] = [
         "grdb_migrations": "GRDB", "staged_schema_versions": "Annals", "room_master_table": "Room", "android_metadata": "Android",
@@ -111,12 +111,12 @@ enum Bookkeeping {
         "phinxlog": "Phinx", "doctrine_migration_versions": "Doctrine",
     ]
 
-    /// What tables are called while a tool rebuilds them: Alembic, Django, Knex, peewee, SQLiteStudio, DB Browser.
+    /// Prefixes of temporary table names while a tool rebuilds a table: Alembic, Django, Knex, peewee, SQLiteStudio, DB Browser.
     private static let unfinished = [
         "_alembic_tmp_", "new__", "_knex_temp_alter", "__tmp__", "sqlitestudio_temp_table", "sqlb_temp_table_",
     ]
 
-    /// nil for a table of the program's own.
+    /// nil for a table of the program itself.
     package static func owner(of table: String, isCoreData: Bool) -> String? {
         if isCoreData && (table.hasPrefix("Z_") || ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"].contains(table)) {
             return "Core Data"

@@ -1,20 +1,21 @@
-/// What tracking did, table by table.
+/// The result of tracking for each table.
 public struct TrackingReport: Sendable, Equatable {
     public var tables: [Table]
     public var isDryRun: Bool
-    /// Another program had dropped Annals' tables and left its triggers: history begins anew, and the store is in no space.
+    /// Another program had dropped the tables of Annals and left its triggers. The history starts again, and the store is in no
+    /// space.
     public var hadLostHistory = false
 
     public struct Table: Sendable, Equatable {
         public var name: String
         public var outcome: Outcome
-        /// Its integer keys are provisional until a space has ordered them: two replicas may give out the same.
+        /// The table's integer keys are provisional until a space has ordered them, because two replicas may use the same key.
         public var hasProvisionalKeys = false
-        /// Rows whose key holds NULL: captured, but never sent.
+        /// Rows whose key holds NULL. They are captured and never synced.
         public var rowsWithNullKey = Listed()
-        /// Rows that break a foreign key already.
+        /// Rows that violate a foreign key already.
         public var foreignKeyViolations: [Violations] = []
-        /// A foreign key's parent columns are no key of the parent: SQLite cannot check it, nor can Annals.
+        /// The parent columns of a foreign key are not a key of the parent. Neither SQLite nor Annals can check it.
         public var hasUnusableForeignKey = false
 
         package init(name: String, outcome: Outcome) {
@@ -33,7 +34,7 @@ public struct TrackingReport: Sendable, Equatable {
         case skipped(Refusal)
     }
 
-    /// Rows by rowid: all are counted, the first hundred named.
+    /// Rows by rowid: the count of all, and the first hundred rowids.
     public struct Listed: Sendable, Equatable {
         public var count: Int
         public var rowids: [Int64]

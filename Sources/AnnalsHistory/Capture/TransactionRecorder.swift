@@ -3,11 +3,11 @@ import AnnalsSchema
 internal import Foundation
 package import GRDB
 
-/// Makes raw changes into transactions.
+/// Groups raw changes into transactions of history.
 ///
-/// Triggers write down rows, never who wrote them. Writers take turns in SQLite, so a managed write first records what
-/// lies beyond each table's newest span as strangers' work, runs, and then records its own spans, all before COMMIT.
-/// Whatever other programs committed between two recordings thus forms one transaction of origin external.
+/// Triggers write rows and do not record who wrote them. SQLite has one writer at a time. So a managed write first records
+/// everything after each table's newest span as external, runs, and then records its own spans, all before COMMIT. All commits of
+/// other programs between two recordings become one transaction of origin external.
 ///
 ///     try queue.write { db in
 ///         let (_, number) = try Recording.managedWrite(db, author: "kiosk 3") { db in
@@ -15,7 +15,7 @@ package import GRDB
 ///         }
 ///     }
 package enum TransactionRecorder {
-    /// A part of one table's raw changes that belongs to one transaction.
+    /// A range of one table's raw changes that belongs to one transaction.
     package struct Span: Hashable, Sendable {
         package var table: Int64
         package var ids: ClosedRange<Int64>
@@ -26,15 +26,15 @@ package enum TransactionRecorder {
         }
     }
 
-    /// Records what other programs wrote, looking first for changes they made to the schema.
+    /// Records what other programs wrote. First checks for schema changes.
     ///
-    /// Call it inside a write transaction. Returns the new transaction's number, nil when there was nothing to record.
+    /// Call it inside a write transaction. Returns the new transaction's number; nil if there was nothing to record.
     @discardableResult
     package static func recordExternal(_ db: Database, _ environment: CaptureEnvironment = .system) throws -> Int64? {
         try recordExternalReportingDrift(db, environment).number
     }
 
-    /// - Parameter origin: whose work it is, where the caller knows: a migration that ran since the last recording.
+    /// - Parameter origin: the origin of the writes, if the caller knows it: a migration that ran since the last recording.
     package static func recordExternalReportingDrift(
         _ db: Database, _ environment: CaptureEnvironment, as origin: TransactionInfo.Origin = .external
     ) throws -> (number: Int64?, drift: Drift.Report) {
@@ -47,10 +47,10 @@ package enum TransactionRecorder {
         }
     }
 
-    /// Runs a write of this process's own and records it as one transaction, together with its rows.
+    /// Runs a write of this process and records it as one transaction, in the same SQLite transaction as its rows.
     ///
-    /// Call it inside a write transaction, and roll that back when this throws. The number is nil when the write changed
-    /// nothing: no row, and in a migration nothing of the schema. In a store without history it only runs the closure.
+    /// Call it inside a write transaction, and roll back that transaction if this throws. The number is nil if the write changed no
+    /// row and, in a migration, nothing of the schema. In a store without history it only runs the closure.
     package static func managedWrite<T>(
         _ db: Database, author: String? = nil, contextName: String? = nil, origin: TransactionInfo.Origin = .local,
         _ environment: CaptureEnvironment = .system, _ updates: (Database) throws -> T
@@ -70,9 +70,9 @@ package enum TransactionRecorder {
         return (value, number)
     }
 
-    /// Records that raw changes belong together: the last step of whoever knows what they are.
+    /// Records that raw changes belong to one transaction of history.
     ///
-    /// Spans must lie beyond what is sealed. `replica` and `position` are those of an imported transaction. Returns the
+    /// Spans must begin after the recorded raw changes. `replica` and `position` are those of an imported transaction. Returns the
     /// transaction's number.
     package static func record(
         _ db: Database, spans: [Span], info: TransactionInfo, origin: TransactionOrigin? = nil, process: String?,
@@ -98,11 +98,10 @@ package enum TransactionRecorder {
         return number
     }
 
-    /// What lies beyond each table's newest span, with evictions concluded: those of the caller's own writes, when it
-    /// has recorded before them.
+    /// The raw changes after each table's newest span, with evictions added. If the caller recorded before its own writes, these
+    /// are its own.
     ///
-    /// For whoever records its own transactions with `record`. The notes are empty afterwards. `disordered` is what
-    /// `Drift` reported.
+    /// For callers that record their transactions with `record`. Deletes the notes. `disordered` is from the report of `Drift`.
     package static func openSpans(_ db: Database, disordered: [Int64] = []) throws -> [Span] {
         var spans: [Span] = []
         for open in try UnrecordedRange.fetchAll(db) {
@@ -126,7 +125,7 @@ package enum TransactionRecorder {
         return try Evictions(db, table: table, open: open).conclude(order)
     }
 
-    /// Replaces open raw changes whose order cannot be trusted by what they come to. Returns the newest one's id.
+    /// Replaces unrecorded raw changes in unknown order with their net changes. Returns the id of the newest one.
     private static func putInOrder(_ db: Database, _ id: Int64, recorded: Int64, newest: Int64) throws -> Int64 {
         guard newest - recorded > 1, newest - recorded <= HistoryLimits.changesPutInOrder, let table = try TrackedTable.fetch(db, id: id)
         else {
@@ -149,9 +148,9 @@ package enum TransactionRecorder {
         return last
     }
 
-    /// Brings the triggers in order where the schema changed, and records what is open; nil when that is nothing.
+    /// Repairs the triggers if the schema changed, and records unrecorded changes; the number is nil if there are none.
     ///
-    /// - Parameter always: records it also where nothing is.
+    /// - Parameter always: records a transaction even if there are no changes.
     private static func close(
         _ db: Database, _ environment: CaptureEnvironment, always: Bool = false, _ makeInfo: ([Span]) throws -> TransactionInfo
     ) throws -> (number: Int64?, drift: Drift.Report) {
@@ -164,17 +163,17 @@ package enum TransactionRecorder {
         guard !spans.isEmpty || !drift.gaps.isEmpty || always else { return (nil, drift) }
         let info = try makeInfo(spans)
         let number = try record(db, spans: spans, info: info, process: environment.processName)
-        // A gap needs a transaction of its own, or there would be no token after it.
+        // A gap needs its own transaction. Otherwise no token would follow it.
         try Drift.expire(drift.gaps, before: number, db)
         if !drift.gaps.isEmpty { try UnverifiedRows.note(db) }
         try environment.didRecord(db, info, number)
         return (number, drift)
     }
 
-    /// Whether raw changes cancel out, as far as that is cheap to see.
+    /// Whether the raw changes cancel each other out. Checked only if this is cheap.
     private static func changedNothing(_ spans: [Span], _ db: Database) throws -> Bool {
         let count = spans.reduce(0) { $0 + $1.ids.count }
-        // A single raw change is always a difference.
+        // A single raw change is always a net change.
         guard count > 1, count <= HistoryLimits.changesFoldedAtCommit, !spans.contains(where: { $0.ids.count == 1 }) else { return false }
         for span in spans {
             guard let table = try TrackedTable.fetch(db, id: span.table) else { return false }
@@ -192,7 +191,7 @@ package enum TransactionRecorder {
         }
     }
 
-    /// When a span's last change was written, in milliseconds since 1970.
+    /// The time of a span's last change, in milliseconds since 1970.
     private static func time(of span: Span, _ db: Database) throws -> Int64? {
         let sql = "SELECT at FROM main.\(StoreSchema.changesTable(span.table)) WHERE id <= ? ORDER BY id DESC LIMIT 1"
         return try Double.fetchOne(db.cachedStatement(sql: sql), arguments: [span.ids.upperBound]).map(JulianDay.milliseconds)
@@ -210,7 +209,7 @@ extension TransactionOrigin {
     }
 }
 
-/// SQLite's day numbers.
+/// Julian day numbers, as SQLite uses them.
 enum JulianDay {
     /// Milliseconds since 1970-01-01 UTC.
     package static func milliseconds(_ day: Double) -> Int64 {

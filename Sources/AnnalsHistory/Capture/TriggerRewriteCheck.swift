@@ -2,23 +2,23 @@ import AnnalsCore
 import AnnalsSchema
 import GRDB
 
-/// Makes the raw changes of a table that a program's own triggers write lead to the rows that are there.
+/// Makes raw changes lead to the current rows in a table that a program's own triggers write to.
 ///
-/// A BEFORE trigger can change the very row that an update is about to change. SQLite then writes the values back that the statement
-/// names, and the capture trigger still sees as old what the row was before all that: it takes an update that names equal values for
-/// none, and what two updates say of a row can contradict each other. So where such triggers are, every row that was touched is
-/// looked at when its changes are recorded, in the same SQLite transaction; what is missing between them and the row is written down.
+/// A BEFORE trigger can change the row that an update is about to change. SQLite then writes back the values that the statement
+/// names, and the capture trigger still sees the row from before as the old row. So an update with equal values is not captured,
+/// and two updates of one row can contradict each other. In such tables every changed row is checked when its changes are recorded,
+/// in the same SQLite transaction. If the raw changes do not lead to the current row, another raw change is written.
 struct TriggerRewriteCheck {
     private let db: Database
     private let table: TrackedTable
-    /// The list's columns, as they and the table are called now.
+    /// The list's columns under their current names, in the table under its current name.
     private let definition: DeclaredTable
 
     init(_ db: Database, _ table: TrackedTable, as definition: DeclaredTable) {
         (self.db, self.table, self.definition) = (db, table, definition)
     }
 
-    /// nil where the table is not there as the list has it.
+    /// nil if the table no longer matches the list.
     init?(_ db: Database, _ id: Int64) throws {
         guard let table = try TrackedTable.fetch(db, id: id), table.state == .tracked,
             let definition = try SchemaReader(db).table(table.name), definition.columns.count == table.columns.count
@@ -28,10 +28,10 @@ struct TriggerRewriteCheck {
 
     /// - Parameters:
     ///   - recorded: the last raw change that belongs to a transaction.
-    ///   - newest: the last there is, with evictions concluded.
-    ///   - atOnce: how many raw changes are held in memory. Where there are more, they are read again and again, each time for some of the
-    ///     rows.
-    /// - Returns: the newest then.
+    ///   - newest: the last raw change, after evictions were added.
+    ///   - atOnce: the maximum number of raw changes in memory. If there are more, they are read several times, each time for a
+    ///     part of the rows.
+    /// - Returns: the id of the newest raw change afterwards.
     package func follow(recorded: Int64, newest: Int64, atOnce: Int64 = HistoryLimits.changesPutInOrder) throws -> Int64 {
         guard newest > recorded else { return newest }
         let (rows, writer) = (try RowReader(db, definition), try RawChangeWriter(db, table))
@@ -42,7 +42,7 @@ struct TriggerRewriteCheck {
         for part in 0..<parts {
             guard let ends = try ends((recorded + 1)...newest, part, of: parts) else { return last }
             for (identity, end) in ends {
-                // Rows whose key holds NULL stay local.
+                // Rows whose key holds NULL are not synced.
                 guard case .key(let key) = identity, !key.contains(where: \.isNull) else { continue }
                 let present = try rows.row(key)
                 guard end != present else { continue }
@@ -53,7 +53,7 @@ struct TriggerRewriteCheck {
         return last
     }
 
-    /// Where the raw changes leave a part of the rows; nil where they do not hold all values.
+    /// The states to which the raw changes lead, for a part of the rows; nil if the changes leave out values.
     private func ends(_ ids: ClosedRange<Int64>, _ part: Int, of parts: Int) throws -> [(identity: RowIdentity, row: [Value]?)]? {
         let isMeant: @Sendable (RowIdentity) -> Bool = { identity in identity.hashValue.magnitude % UInt(parts) == UInt(part) }
         var folder = NetChangeFolder(table.identityRule, of: parts == 1 ? nil : isMeant)
@@ -67,7 +67,7 @@ struct TriggerRewriteCheck {
 
     // MARK: Which tables
 
-    /// The ids of column lists whose tables are written by a program's own triggers, as far as was seen when capture was last brought in order.
+    /// The ids of column lists to which a program's own triggers write, at the time of the last repair of capture.
     package static func tables(_ db: Database) throws -> Set<Int64> {
         guard let text = try StoreSchema.text(.writtenByTriggers, db) else { return [] }
         return Set(text.split(separator: " ").compactMap { Int64($0) })

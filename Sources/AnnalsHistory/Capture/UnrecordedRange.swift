@@ -2,18 +2,18 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// How far one table's raw changes go beyond what is sealed.
+/// The raw changes of one table that are not recorded yet.
 package struct UnrecordedRange {
     package var id: Int64
     /// The last raw change that belongs to a transaction.
     package var recorded: Int64
-    /// The last raw change there is.
+    /// The last raw change.
     package var newest: Int64
     package var hasNotes: Bool
-    /// A program's own triggers write the table; see `TriggerRewriteCheck`.
+    /// A program's own triggers write to the table; see `TriggerRewriteCheck`.
     var isWrittenByTriggers: Bool
 
-    /// Every column list that has raw changes or notes beyond its newest span.
+    /// All column lists with raw changes after their newest span, or with notes.
     package static func fetchAll(_ db: Database) throws -> [UnrecordedRange] {
         var recorded: [(id: Int64, last: Int64, isWritten: Bool)] = []
         let known = try db.cachedStatement(

@@ -2,17 +2,17 @@ package import AnnalsCore
 import AnnalsSchema
 package import GRDB
 
-/// Why and where a joined store's rows must be compared with the log before it may exchange anything.
+/// Says that a joined store's rows must be compared with the log before the next exchange.
 ///
-/// Another program rebuilt a tracked table or dropped a trigger, so rows may have been written that no trigger saw. The
-/// triggers are back, but what was missed is in nobody's log: pushed on top of it, later work would not fit anywhere else. It is the
-/// same where an entry that the rows hold was voided (`PassedVoids`).
+/// Another program rebuilt a tracked table or dropped a trigger, so rows may have been written without capture. The triggers are
+/// restored, but no log has the missed writes. Later transactions would be based on them and would not fit on other replicas. The
+/// same applies if an entry that is in the rows was voided (`PassedVoids`).
 package struct UnverifiedRows: Sendable, Equatable {
     package var space: SpaceName
     package var lineage: Lineage
-    /// The log is applied up to here.
+    /// The position up to which the log is applied.
     package var position: Position
-    /// Own entries beyond it that are in the rows already.
+    /// The replica's own entries after that position, which are in the rows already.
     package var ahead: [Position]
 
     package init(space: SpaceName, lineage: Lineage, position: Position, ahead: [Position]) {
@@ -22,7 +22,7 @@ package struct UnverifiedRows: Sendable, Equatable {
         self.ahead = ahead
     }
 
-    /// An unjoined store has no log to be compared with: its older tokens expire, and that is all.
+    /// Marks rows as unverified. A store that is not joined has no log to compare with, so only its older tokens expire.
     package static func note(_ db: Database) throws {
         guard try StoreSchema.isReplica(db) else { return }
         try Meta(db).set(.unverifiedRows, 1)
@@ -32,7 +32,7 @@ package struct UnverifiedRows: Sendable, Equatable {
         try Meta(db).integer(.unverifiedRows) != nil
     }
 
-    /// For what must not run before the rows were compared.
+    /// Throws if the rows must be compared first.
     package static func check(_ db: Database) throws {
         guard try isNoted(db) else { return }
         throw AnnalsError(

@@ -1,8 +1,8 @@
-/// Who tells that something was committed to a store: `CommitWatcher` of files, `HistoryCommits` of stores in memory.
+/// A source of notices about commits to a store: `CommitWatcher` for files, `HistoryCommits` for stores in memory.
 ///
-/// Commits of whoever is told may be told of as well: it then looks, finds nothing new and waits again.
+/// A notice may also follow a commit of the listener itself. The listener then finds nothing new and waits again.
 package protocol CommitNotices: Sendable {
-    /// Returns when something was committed since the last return.
+    /// Returns after a commit since the last return.
     func next() async throws
 }
 

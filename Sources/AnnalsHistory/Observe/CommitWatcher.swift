@@ -3,26 +3,25 @@ import AnnalsSQLite
 import Foundation
 import GRDB
 
-/// Tells of commits to a SQLite file by any process, this one included.
+/// Reports commits to a SQLite file by any process, including this one.
 ///
 ///     let watcher = try CommitWatcher(path: "shop.db")
 ///     for try await _ in watcher { … }
 ///
-/// Two things work together. `PRAGMA data_version` on a connection of its own says for certain whether another
-/// connection has committed, and costs two microseconds. When to ask is told by the system, which reports that the
-/// file, its -wal or its -journal was written. That report comes before the commit is visible, so the question is
-/// repeated, often at first and then ever more rarely. A slow poll finds what no report told of; where the system reports nothing, a quicker
-/// poll is all there is.
+/// It uses two sources. `PRAGMA data_version` on a separate connection says for certain whether another connection committed, and
+/// takes two microseconds. The system reports writes to the file, its -wal or its -journal, so that the watcher knows when to
+/// check. Such a report comes before the commit is visible. So the check is repeated, first in short and then in longer intervals.
+/// A slow poll finds commits without a report. If the system reports nothing, only a faster poll is used.
 ///
-/// Commits that come close together are told of once. It has one listener at a time.
+/// Commits in quick succession cause one report. A watcher has one listener at a time.
 package final class CommitWatcher: Sendable {
-    /// When to look, so that tests need not wait.
+    /// The intervals of checks; tests replace them so that they do not wait.
     package struct Timing: Sendable {
-        /// The pauses between looks after a report.
+        /// The pauses between checks after a report.
         package var rechecks: [Duration]
-        /// Between looks when nothing is reported, while reports are to be had.
+        /// The pause between checks without a report, if the system reports writes.
         package var poll: Duration
-        /// The same where the system reports nothing.
+        /// The same if the system reports nothing.
         package var pollAlone: Duration
         package var pause: @Sendable (Duration) async throws -> Void
 
@@ -35,8 +34,8 @@ package final class CommitWatcher: Sendable {
             self.pause = pause
         }
 
-        /// Half a second of looks after a report covers a commit whose fsync is slow; the poll finds a slower one. Most are there
-        /// within two milliseconds, so until then it looks often.
+        /// Half a second of checks after a report covers a commit with a slow fsync; the poll finds slower ones. Most commits are
+        /// visible within two milliseconds, so the first checks are frequent.
         package static let system = Timing(
             rechecks: Array(repeating: .microseconds(250), count: 8) + (0..<10).map { .microseconds(500 << $0) }, poll: .seconds(2),
             pollAlone: .milliseconds(100),
@@ -48,7 +47,7 @@ package final class CommitWatcher: Sendable {
     private let signal = Signal()
     private let timing: Timing
 
-    /// - Throws: `AnnalsError` when the file cannot be opened.
+    /// - Throws: `AnnalsError` if the file cannot be opened.
     package convenience init(path: String, timing: Timing = .system) throws {
         try self.init(path: path, timing: timing, hearsReports: true)
     }
@@ -65,7 +64,7 @@ package final class CommitWatcher: Sendable {
         reports = hearsReports ? FileReports(databasePath: path) { signal.raise() } : nil
     }
 
-    /// Returns when something was committed since the last return, or since the watcher was made.
+    /// Returns after a commit since the last return, or since the watcher was created.
     ///
     /// - Throws: `CancellationError`.
     package func next() async throws {
@@ -80,7 +79,7 @@ package final class CommitWatcher: Sendable {
         }
     }
 
-    /// Waits; true when there was a report.
+    /// Waits; true if there was a report.
     private func reportOrPoll() async throws -> Bool {
         guard reports != nil else {
             try await timing.pause(timing.pollAlone)
@@ -110,12 +109,12 @@ extension CommitWatcher: AsyncSequence {
     package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(watcher: self) }
 }
 
-/// SQLite's own answer to whether another connection has changed the file.
+/// Asks SQLite whether another connection has changed the file.
 private actor DataVersion {
     private let connection: DatabaseQueue
     private var last: Int64
 
-    /// The connection could write but never does: a read-only one that closes last would leave -wal and -shm behind.
+    /// The connection is writable but never writes. A read-only connection that closes last would leave -wal and -shm files.
     init(path: String) throws {
         try DatabaseFile.check(path)
         var configuration = GRDB.Configuration()
@@ -124,13 +123,13 @@ private actor DataVersion {
         connection = try DatabaseQueue(path: path, configuration: configuration)
         last = try connection.unsafeRead { db in
             let version = try Self.read(db)
-            // From here on a lock means that someone is committing, and the next look will tell.
+            // From here on, a lock means that another connection is committing, and the next check finds the commit.
             try db.execute(sql: "PRAGMA busy_timeout = 0")
             return version
         }
     }
 
-    /// Whether there was a commit since the last time this was asked. A locked or vanished file has no news.
+    /// Whether there was a commit since the last call. Returns false for a locked or missing file.
     func hasMoved() async -> Bool {
         guard let version = try? await connection.unsafeRead({ try Self.read($0) }), version != last else { return false }
         last = version

@@ -1,17 +1,17 @@
 import Foundation
 import Synchronization
 
-/// The system's reports that a database file or one of its companions was written.
+/// The system's reports that a database file or its -wal or -journal file was written.
 final class FileReports: Sendable {
     private let watches: FileWatches
     private let id: Int
 
-    /// nil where the system reports nothing, or gives no more watches.
+    /// nil if the system reports nothing, or gives no more watches.
     ///
     /// - Parameters:
     ///   - databasePath: the database's file.
-    ///   - watches: one for the process; a test has its own.
-    ///   - report: called on a queue of the watches, more than once for a commit. It must not wait.
+    ///   - watches: the watches of the process; a test has its own.
+    ///   - report: called on a queue of the watches, possibly several times for a commit. It must not block.
     init?(databasePath: String, watches: FileWatches = .ofProcess, report: @escaping @Sendable () -> Void) {
         guard let id = watches.add(databasePath, report) else { return nil }
         self.watches = watches
@@ -26,11 +26,11 @@ final class FileReports: Sendable {
 #if os(Linux)
     import Glibc
 
-    /// One inotify descriptor that watches the databases of a process, however many.
+    /// One inotify descriptor that watches all databases of a process.
     ///
-    /// Writing is watched on the files themselves, so that other writes in the folder wake no watcher. The -wal file goes with the last
-    /// connection and the -journal with each commit, so the folder is watched for files that come and go, and one that came is watched
-    /// from then on. The descriptor is closed when no database is watched.
+    /// It watches writes to the files themselves, so that other writes in the folder wake no watcher. The -wal file is deleted with
+    /// the last connection, and the -journal file with each commit. So it watches the folder for created and deleted files, and
+    /// watches a created file from then on. It closes the descriptor when no database is watched.
     final class FileWatches: Sendable {
         package static let ofProcess = FileWatches()
 
@@ -39,7 +39,7 @@ final class FileReports: Sendable {
 
         init() {}
 
-        /// Begins to watch; nil where the system gives no more watches, or the folder cannot be watched.
+        /// Starts a watch; nil if the system gives no more watches, or if the folder cannot be watched.
         package func add(_ databasePath: String, _ report: @escaping @Sendable () -> Void) -> Int? {
             let database = URL(fileURLWithPath: databasePath).resolvingSymlinksInPath()
             return state.withLock { state in
@@ -79,10 +79,10 @@ final class FileReports: Sendable {
             (state.source, state.inotify) = (nil, nil)
         }
 
-        /// Reads all reports that wait, and passes them on.
+        /// Reads all waiting reports and passes them on.
         private func deliver(from descriptor: Int32) {
             let reports = state.withLock { state in
-                // The descriptor may have been closed meanwhile, and its number be that of something else.
+                // The descriptor may have been closed meanwhile, and its number may be in use for something else.
                 state.inotify?.descriptor == descriptor ? state.inotify?.drain() ?? [] : []
             }
             for report in reports { report() }
@@ -95,11 +95,11 @@ final class FileReports: Sendable {
         }
     }
 
-    /// Which watches of one inotify descriptor belong to which database.
+    /// Maps the watches of one inotify descriptor to databases.
     struct Inotify: Sendable {
         private struct Database: Sendable {
             var folder: String
-            /// The last components of the database's path and its companions'.
+            /// The file names of the database, its -wal file and its -journal file.
             var names: [String]
             var folderWatch: Int32
             var fileWatches: Set<Int32> = []
@@ -108,7 +108,7 @@ final class FileReports: Sendable {
 
         package let descriptor: Int32
         private var databases: [Int: Database] = [:]
-        /// The system gives one watch for a file or folder, however often it is asked.
+        /// The system gives one watch for each file or folder, however often it is requested.
         private var files: [Int32: Set<Int>] = [:]
         private var folders: [Int32: [[UInt8]: Set<Int>]] = [:]
 
@@ -116,7 +116,7 @@ final class FileReports: Sendable {
         /// struct inotify_event: wd, mask, cookie and len of 32 bits each, then len bytes of name, padded with zeros.
         private static let headBytes = 16
 
-        /// nil where the system gives none.
+        /// nil if the system gives no descriptor.
         init?() {
             descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
             guard descriptor >= 0 else { return nil }
@@ -153,7 +153,7 @@ final class FileReports: Sendable {
             inotify_rm_watch(descriptor, watch)
         }
 
-        /// Watches those that are there; asking twice changes nothing.
+        /// Watches the files that exist. Watching a file twice changes nothing.
         private mutating func watchFiles(of id: Int) {
             guard let database = databases[id] else { return }
             for name in database.names {
@@ -164,7 +164,8 @@ final class FileReports: Sendable {
             }
         }
 
-        /// Takes all reports that wait, and returns those of the databases that they are about. Of reports that were lost all are told.
+        /// Reads all waiting reports, and returns the callbacks of their databases. If the system lost reports, it returns all
+        /// callbacks.
         mutating func drain() -> [@Sendable () -> Void] {
             var met: Set<Int> = []
             var buffer = [UInt8](repeating: 0, count: Self.bufferBytes)
@@ -187,14 +188,14 @@ final class FileReports: Sendable {
             return met.compactMap { databases[$0]?.report }
         }
 
-        /// The databases that one report is about.
+        /// The databases that one report concerns.
         private mutating func take(_ watch: Int32, _ mask: UInt32, _ name: [UInt8]) -> Set<Int> {
             if mask & UInt32(IN_Q_OVERFLOW) != 0 {
                 for id in databases.keys { watchFiles(of: id) }
                 return Set(databases.keys)
             }
             if mask & UInt32(IN_IGNORED) != 0 {
-                // The file is gone, and its watch with it.
+                // The file was deleted, and its watch with it.
                 for id in files.removeValue(forKey: watch) ?? [] { databases[id]?.fileWatches.remove(watch) }
                 return []
             }
@@ -205,7 +206,7 @@ final class FileReports: Sendable {
         }
     }
 #else
-    /// On this system nothing is reported, and the watcher polls.
+    /// This system reports nothing, so the watcher polls.
     final class FileWatches: Sendable {
         package static let ofProcess = FileWatches()
 

@@ -1,8 +1,8 @@
 package import GRDB
 import Synchronization
 
-/// How often other connections were found to have committed: `PRAGMA data_version` on the store's own connection moves with
-/// their commits and never with its own.
+/// Counts commits of other connections. `PRAGMA data_version` on the store's connection changes with their commits and never with
+/// its own.
 package final class ForeignCommits: Sendable {
     private let state = Mutex<(version: Int64?, count: Int)>((nil, 0))
 
@@ -10,7 +10,7 @@ package final class ForeignCommits: Sendable {
 
     package var count: Int { state.withLock { $0.count } }
 
-    /// Looks; only on the connection that the store writes with.
+    /// Checks for new commits. Call it only on the connection that the store writes with.
     package func look(_ db: Database) throws {
         let version = try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.data_version")) ?? 0
         state.withLock { state in

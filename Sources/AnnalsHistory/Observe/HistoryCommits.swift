@@ -1,25 +1,25 @@
 package import GRDB
 import Synchronization
 
-/// Tells of commits to a store in memory that changed tracked rows: only its own connection can write there.
+/// Reports commits to an in-memory store that changed tracked rows. Only the store's own connection can write there.
 ///
-/// A commit that wrote no history, as most of an exchange's, is not told of, so that who is woken to look and looks is not woken
-/// by that again.
+/// Commits without history, such as most commits of an exchange, are not reported. Otherwise a listener that writes such a commit
+/// would wake itself.
 package final class HistoryCommits: TransactionObserver, Sendable {
     private let signal = Signal()
     private let hasChanged = Mutex(false)
 
-    /// Commits count from here on.
+    /// Counts commits from here on.
     ///
-    /// - Parameter database: the store's own.
+    /// - Parameter database: the store's database.
     package init(_ database: any DatabaseWriter) {
-        // A connection that is gone cannot be observed, and has nothing to tell.
+        // A closed connection cannot be observed, and has no commits.
         database.unsafeReentrantWrite { db in
             if db.sqliteConnection != nil { db.add(transactionObserver: self) }
         }
     }
 
-    /// Returns when something was committed since the last return.
+    /// Returns after a commit since the last return.
     ///
     /// - Throws: `CancellationError`.
     package func next() async throws { _ = try await signal.wait() }
@@ -32,7 +32,7 @@ package final class HistoryCommits: TransactionObserver, Sendable {
         hasChanged.withLock { $0 = true }
     }
 
-    /// Rows came that GRDB did not see being written; see `UndetectedChanges`.
+    /// Rows were written without GRDB's notice; see `UndetectedChanges`.
     package func databaseDidChange() {
         hasChanged.withLock { $0 = true }
     }

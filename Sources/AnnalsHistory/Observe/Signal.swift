@@ -1,7 +1,7 @@
 import AnnalsCore
 import Synchronization
 
-/// A flag that one task waits for. Raised twice before it was seen, it is seen once.
+/// A flag for which one task waits. If it is raised twice before the task runs, the task sees it once.
 final class Signal: Sendable {
     private struct State {
         var isRaised = false
@@ -19,9 +19,9 @@ final class Signal: Sendable {
         waiter?.resume(returning: true)
     }
 
-    /// Returns true once the flag is raised, and lowers it.
+    /// Waits until the flag is raised, lowers it, and returns true.
     ///
-    /// - Throws: `CancellationError`; `AnnalsError` with code `usage` while another task waits.
+    /// - Throws: `CancellationError`; `AnnalsError` with code `usage` if another task waits already.
     package func wait() async throws -> Bool {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in

@@ -3,14 +3,14 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Tells those who observe a connection, GRDB's `ValueObservation` among them, of rows that were written past GRDB: by other programs,
-/// and by hot loops that use SQLite's C interface. They are told in the transaction that records such rows in history.
+/// Notifies observers of a connection, such as GRDB's `ValueObservation`, of rows that GRDB did not see. Other programs write such
+/// rows, and so do hot loops that use SQLite's C interface. The notice is in the transaction that records the rows in history.
 package struct UndetectedChanges {
     private let db: Database
-    /// History's newest transaction before; nil where there is no history.
+    /// The newest transaction of history at the start; nil if there is no history.
     private let newest: Int64?
 
-    /// - Parameter db: in the transaction whose changes are meant, before the first of them.
+    /// - Parameter db: inside the transaction that makes the changes, before the first of them.
     package init(_ db: Database) throws {
         self.db = db
         newest = try StoreSchema.exists(db) ? Self.newest(db) : nil
@@ -22,7 +22,7 @@ package struct UndetectedChanges {
         return try statement.step() ? statement.integer(at: 0) : 0
     }
 
-    /// Tells of the tables that were changed since.
+    /// Notifies observers of the tables that changed since.
     package func tell() throws {
         guard let newest, try StoreSchema.exists(db), try Self.newest(db) > newest else { return }
         try Self.tell(db, after: newest)
@@ -39,7 +39,7 @@ package struct UndetectedChanges {
         }
     }
 
-    /// By a statement, since GRDB's own requests do not take quotes in a table's name.
+    /// A statement names the table, because GRDB's own requests do not support quotes in a table's name.
     private static func tell(_ db: Database, _ table: String) throws {
         try db.notifyChanges(in: SQLRequest<Row>(sql: "SELECT * FROM main.\(SQL.quote(table))"))
     }

@@ -1,43 +1,43 @@
-/// How much history a store keeps. What a live consumer has not read, or the agent has not pushed, stays in any case.
+/// How much history a store keeps. A purge never deletes what a live consumer has not read, or what the agent has not pushed.
 ///
 ///     try await store.setRetention(.days(90))
 ///     try await store.purge(.untilConsumed.keepingAtLeast(.seconds(7 * 86_400)))
 ///
-/// Each restriction added leaves more of history.
+/// Each additional restriction keeps more history.
 public struct HistoryRetention: Hashable, Codable, Sendable {
-    /// Only transactions older than this go; nil: as far as others allow.
+    /// Only transactions older than this are deleted; nil: no limit by age.
     public private(set) var minimumAge: Duration?
-    /// Only as much goes as brings history's share of the file down to this, between 0 and 1.
+    /// A purge deletes only until history's share of the file is at most this, between 0 and 1.
     public private(set) var fraction: Double?
-    /// Nothing goes.
+    /// Nothing is deleted.
     public private(set) var keepsAll = false
 
     private init() {}
 
-    /// Whatever every consumer has read goes.
+    /// Deletes everything that all consumers have read.
     public static let untilConsumed = HistoryRetention()
 
-    /// History is kept for ever: the rule of a store that is not joined, unless it has another.
+    /// Keeps history forever. This is the default of a store that is not joined.
     public static let all: HistoryRetention = {
         var retention = HistoryRetention()
         retention.keepsAll = true
         return retention
     }()
 
-    /// What is older than so many days goes. The rule of a joined store, unless it has another, is 30.
+    /// Deletes what is older than this number of days. The default of a joined store is 30 days.
     public static func days(_ count: Int) -> HistoryRetention {
         untilConsumed.keepingAtLeast(.seconds(count * 86_400))
     }
 
-    /// Only transactions older than this go.
+    /// Deletes only transactions older than this.
     public func keepingAtLeast(_ age: Duration) -> Self {
         var copy = self
         copy.minimumAge = max(minimumAge ?? .zero, age)
         return copy
     }
 
-    /// Something goes only when history takes more than this share of the file, between 0 and 1, and no more than brings it
-    /// down to that. The share is estimated from samples of the raw changes.
+    /// Deletes only if history takes more than this share of the file, between 0 and 1, and only until the share is reached. The
+    /// share is estimated from samples of the raw changes.
     public func whenHistoryFraction(ofStoreExceeds fraction: Double) -> Self {
         precondition((0...1).contains(fraction), "a share is between 0 and 1")
         var copy = self
@@ -46,31 +46,31 @@ public struct HistoryRetention: Hashable, Codable, Sendable {
     }
 }
 
-/// Whether a purge may pass what a consumer has not read yet.
+/// Whether a purge may delete what a consumer has not read yet.
 public enum PurgeMode: Hashable, Sendable {
-    /// It stops at the slowest live consumer and at work that was not pushed yet.
+    /// The purge stops before the slowest live consumer and before transactions that were not pushed.
     case respectingConsumers
-    /// Tokens that it passes expire; who holds one is told so and starts over. Work that was not pushed yet is kept in the
-    /// outbox and still pushed.
+    /// Older tokens expire, and a consumer behind the purge gets an error and starts again. Transactions that were not pushed stay
+    /// in the outbox and are still pushed.
     case force
 }
 
-/// What a purge dropped, or would drop.
+/// What a purge deleted, or would delete.
 public struct PurgeResult: Hashable, Sendable {
     public var transactions: Int64 = 0
-    /// Raw changes: a row that a transaction changed twice has two.
+    /// The number of raw changes. A row that a transaction changed twice has two.
     public var changes: Int64 = 0
-    /// Of the file, freed for use by rows and history; estimated in a dry run.
+    /// Bytes of the file that are free for rows and history; estimated in a dry run.
     public var bytes: Int64 = 0
-    /// Lines of the conflict journal.
+    /// Entries of the conflict journal.
     public var conflicts = 0
-    /// The earliest point that history reaches afterwards.
+    /// The oldest token after the purge.
     public var oldest: HistoryToken
-    /// Consumers because of which less went than was asked for.
+    /// Consumers that limited the purge.
     public var heldBackBy: [HistoryConsumer] = []
-    /// Consumers whose tokens were passed: they have to start over.
+    /// Consumers whose tokens expired; they have to start again.
     public var stranded: [HistoryConsumer] = []
-    /// Something remains to be dropped, since the purge was to take only so long.
+    /// The purge reached its time limit before its end.
     public var isUnfinished = false
 
     package init(

@@ -3,22 +3,23 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// How many bytes history takes in the file, told from samples, since reading every page of a large one takes long.
+/// The number of bytes that history takes in the file, estimated from samples. Reading every page of a large history would take
+/// long.
 ///
-/// Raw changes are numbered without gaps and written in order, so a table's size is about the number of its rows times
-/// what one takes on average. How records lie in pages: https://sqlite.org/fileformat2.html, sections 1.6 and 2.1.
+/// Raw changes are numbered without gaps and written in order. So a table's size is about the number of its rows times the average
+/// size of a row. The layout of records in pages is in https://sqlite.org/fileformat2.html, sections 1.6 and 2.1.
 package struct HistorySize {
     private let db: Database
     private let tables: [Table]
 
     private struct Table {
         var id: Int64
-        /// What a raw change takes, for the first of each of so many that follow each other.
+        /// For each sample, its id and the size of a raw change; it stands for the `step` changes from there.
         var samples: [(first: Int64, bytes: Double)] = []
         var step: Int64 = 1
         var last: Int64 = 0
 
-        /// The raw changes after an id.
+        /// The size of the raw changes after an id.
         func bytes(after id: Int64) -> Double {
             samples.reduce(0) { sum, sample in
                 let count = min(sample.first + step - 1, last) - max(sample.first - 1, id)
@@ -27,9 +28,9 @@ package struct HistorySize {
         }
     }
 
-    /// Raw changes of each table that are looked at, spread evenly.
+    /// The number of samples of each table, spread evenly.
     private static let samples: Int64 = 200
-    /// What a transaction and a span take, with their share of the page.
+    /// The size of a transaction and of a span, with their share of the page.
     private static let bytesPerTransaction = 100.0
     private static let bytesPerSpan = 16.0
     /// A cell's pointer, length and rowid, and the length of the record's header.
@@ -59,7 +60,7 @@ package struct HistorySize {
         return sampled
     }
 
-    /// SQL for the bytes that a value takes in a record, its type in the header included.
+    /// SQL for the size of a value in a record, including its type in the header.
     private static func stored(_ column: String) -> String {
         """
         CASE typeof(\(column)) WHEN 'null' THEN 1 WHEN 'real' THEN 9
@@ -68,18 +69,18 @@ package struct HistorySize {
         """
     }
 
-    /// All of history, in bytes.
+    /// The size of the whole history in bytes.
     package func total() throws -> Double {
         try size(after: 0)
     }
 
-    /// Of the whole file, between 0 and 1.
+    /// History's share of the whole file, between 0 and 1.
     package func share() throws -> Double {
         let file = try Self.file(db)
         return file > 0 ? try min(1, total() / file) : 0
     }
 
-    /// What the transactions after a number take, in bytes.
+    /// The size of the transactions after a number, in bytes.
     package func size(after number: Int64) throws -> Double {
         // Numbers have no gaps.
         let transactions =
@@ -92,7 +93,7 @@ package struct HistorySize {
         return sum + Double(transactions) * Self.bytesPerSpan
     }
 
-    /// The oldest point after which history takes at most so many bytes: halves the numbers between two until it is found.
+    /// The oldest point after which history takes at most this number of bytes, found by bisection.
     package func number(leaving bytes: Double, _ bounds: HistoryBounds) throws -> Int64 {
         var low = bounds.oldest.number
         var high = bounds.latest.number
@@ -104,7 +105,7 @@ package struct HistorySize {
         return low
     }
 
-    /// Of the whole file, in bytes, without pages that are free.
+    /// The size of the whole file in bytes, without free pages.
     package static func file(_ db: Database) throws -> Double {
         let pages = try ["page_count", "freelist_count", "page_size"].map { try Int64.fetchOne(db, sql: "PRAGMA main.\($0)") ?? 0 }
         return Double((pages[0] - pages[1]) * pages[2])
@@ -123,13 +124,13 @@ private struct PageRoom {
     private let pageSize: Int
     private let usable: Int
 
-    /// The last bytes of a page may be reserved for extensions, which nobody can ask for in SQL; most files reserve none.
+    /// SQLite extensions may reserve the last bytes of a page, which SQL cannot query. Most files reserve none.
     init(_ db: Database) throws {
         pageSize = try Int.fetchOne(db, sql: "PRAGMA main.page_size") ?? 4_096
         usable = pageSize
     }
 
-    /// - Parameter size: of the record and its cell.
+    /// - Parameter size: the size of the record and its cell.
     func bytes(of size: Int) -> Double {
         guard size > usable - 35 else { return local(size) }
         let least = (usable - 12) * 32 / 255 - 23
@@ -139,7 +140,7 @@ private struct PageRoom {
         return local(kept) + Double(overflow * pageSize)
     }
 
-    /// As many cells of one size as fit share a page.
+    /// A page holds as many cells of one size as fit.
     private func local(_ size: Int) -> Double {
         Double(pageSize) / Double(max(1, (usable - 8) / max(size, 1)))
     }

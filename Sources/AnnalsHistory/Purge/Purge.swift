@@ -2,20 +2,20 @@ import AnnalsCore
 import AnnalsSchema
 package import GRDB
 
-/// Drops the beginning of history, a little at a time, so that nobody waits long for the write lock.
+/// Deletes the beginning of history in small steps, so that no writer waits long for the lock.
 ///
-/// First the point up to which history goes is written down: from then on older tokens have expired, and what is below it
-/// is seen by no one. Then the rows go, in slices of a transaction each. A purge that was interrupted is finished by the
-/// next one.
+/// First the purge stores the horizon, the point up to which history is deleted. From then on older tokens have expired, and
+/// nothing reads what is below the horizon. Then it deletes the rows in slices, each in its own transaction. The next purge
+/// finishes an interrupted one.
 ///
-/// Numbers must go on rising (law 10: a token never means two things). So the newest transaction stays as a row, and of a
-/// table whose raw changes all go, the newest one stays with its id alone, and its span with it.
+/// Numbers must continue to rise (law 10: a token never has two meanings). So the row of the newest transaction stays. If all raw
+/// changes of a table are deleted, the id of the newest one and its span stay.
 package struct Purge {
     private let db: Database
-    /// Tells microseconds that pass, from any beginning.
+    /// Returns microseconds that have passed since some start.
     private let microseconds: () -> Int64
 
-    /// Microseconds for which a slice deletes before it gives the lock back. What follows, committing it, comes on top.
+    /// Microseconds for which a slice deletes before it releases the lock. Its commit takes additional time.
     static let sliceMicroseconds: Int64 = 10_000
     /// A step within a slice that takes longer than this is too large.
     private static let stepMicroseconds: Int64 = 2_000
@@ -24,7 +24,7 @@ package struct Purge {
     package struct Slice {
         package var transactions: Int64 = 0
         package var changes: Int64 = 0
-        /// Whether nothing is left to drop.
+        /// Whether nothing is left to delete.
         package var isLast = false
     }
 
@@ -33,12 +33,12 @@ package struct Purge {
         self.microseconds = microseconds
     }
 
-    /// The point up to which history was purged; zero when it never was.
+    /// The point up to which history was purged; zero if it never was.
     package static func horizon(_ db: Database) throws -> Int64 {
         try StoreSchema.integer(.purged, db) ?? 0
     }
 
-    /// Whether something below the horizon may be left, such as by a purge that was interrupted: raw changes go first, and
+    /// Whether rows below the horizon may remain, for example after an interrupted purge. Raw changes are deleted first, and
     /// transactions last.
     package static func isUnfinished(_ db: Database) throws -> Bool {
         let oldest = try Int64.fetchOne(db, sql: "SELECT min(number) FROM main.annals_transactions")
@@ -50,9 +50,9 @@ package struct Purge {
         try StoreSchema.set(.purged, to: number, db)
     }
 
-    /// Deletes for about ten milliseconds what lies below the horizon. Call it inside a write transaction.
+    /// Deletes for about ten milliseconds what is below the horizon. Call it inside a write transaction.
     ///
-    /// - Parameter step: how many rows are deleted at a time; it is fitted to how long they take.
+    /// - Parameter step: the number of rows to delete at a time; the slice adapts it to the time that deleting takes.
     package func slice(_ step: inout Int64) throws -> Slice {
         let horizon = try Self.horizon(db)
         let end = microseconds() + Self.sliceMicroseconds
@@ -67,7 +67,7 @@ package struct Purge {
 
     // MARK: Raw changes
 
-    /// Whether all of the table's are dropped.
+    /// Returns whether all purged raw changes of the table are deleted.
     private func drop(_ table: TrackedTable, _ horizon: Int64, _ step: inout Int64, _ slice: inout Slice, _ end: Int64) throws -> Bool {
         guard let last = try lastPurged(table.id, horizon) else { return true }
         let name = "main.\(StoreSchema.changesTable(table.id))"
@@ -84,7 +84,7 @@ package struct Purge {
         return try dropSpans(table.id, horizon, &step, end)
     }
 
-    /// The newest raw change that goes; nil where none does.
+    /// The newest raw change to delete; nil if there is none.
     private func lastPurged(_ table: Int64, _ horizon: Int64) throws -> Int64? {
         try Int64.fetchOne(
             db.cachedStatement(
@@ -92,7 +92,7 @@ package struct Purge {
             arguments: [table, horizon])
     }
 
-    /// Leaves nothing of a raw change but its id. Returns how many went this way.
+    /// Sets everything in a raw change to NULL except its id. Returns the number of changes that were emptied.
     private func empty(_ id: Int64, of table: TrackedTable, in name: String) throws -> Int64 {
         guard try Bool.fetchOne(db, sql: "SELECT op IS NOT NULL FROM \(name) WHERE id = ?", arguments: [id]) ?? false else { return 0 }
         let columns = StoreSchema.changesColumns(table.columns.count, byRowid: table.key.isByRowid).dropFirst()
@@ -100,7 +100,7 @@ package struct Purge {
         return 1
     }
 
-    /// Drops all spans up to the horizon but the table's newest, which says up to where its raw changes are recorded.
+    /// Deletes all spans up to the horizon except the table's newest, which says up to where its raw changes are recorded.
     private func dropSpans(_ table: Int64, _ horizon: Int64, _ step: inout Int64, _ end: Int64) throws -> Bool {
         let newest = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT max(number) FROM main.annals_spans WHERE table_id = ?"), arguments: [table])
@@ -144,7 +144,7 @@ package struct Purge {
         return true
     }
 
-    /// Does a step and fits the next one's size to how long it took.
+    /// Does a step and adapts the size of the next one to its time.
     private func timed(_ step: inout Int64, _ work: () throws -> Int64) throws -> Int64 {
         let start = microseconds()
         let count = try work()

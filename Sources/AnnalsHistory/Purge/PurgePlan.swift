@@ -2,25 +2,25 @@ import AnnalsCore
 import AnnalsSQLite
 package import GRDB
 
-/// How far a purge goes: what was asked for, less what is still needed.
+/// How far a purge goes: the requested point, limited by what is still needed.
 package struct PurgePlan {
-    /// The last transaction that goes.
+    /// The last transaction to delete.
     package var number: Int64
-    /// What is older goes from the conflict journal, in milliseconds since 1970; nil: nothing.
+    /// Entries of the conflict journal before this time are deleted, in milliseconds since 1970; nil: none.
     package var conflictsBefore: Int64?
     package var heldBackBy: [HistoryConsumer] = []
     package var stranded: [HistoryConsumer] = []
 
-    /// How far was asked for.
+    /// The requested point.
     package enum Aim: Sendable {
-        /// The transaction that the token names stays.
+        /// The token's transaction is not deleted.
         case before(HistoryToken)
-        /// Only what was committed here before a moment, in milliseconds since 1970.
+        /// Deletes only what was committed in this store before a time, in milliseconds since 1970.
         case beforeMoment(Int64)
         case retention(HistoryRetention)
     }
 
-    /// - Parameter push: the last transaction before those that a replica has not pushed yet; nil where nothing waits for a push.
+    /// - Parameter push: the last transaction before those that a replica has not pushed yet; nil if all are pushed.
     package init(_ db: Database, _ aim: Aim, _ mode: PurgeMode, push: Int64?, now: Int64) throws {
         let bounds = try HistoryBounds(db)
         switch aim {
@@ -50,7 +50,7 @@ package struct PurgePlan {
         return number
     }
 
-    /// Stops at the slowest live consumer, or notes whom the purge passes.
+    /// Limits the purge to the slowest live consumer, or lists the consumers that the purge passes.
     private mutating func yield(_ db: Database, _ bounds: HistoryBounds, _ mode: PurgeMode, _ push: Int64?, _ now: Int64) throws {
         let passed = try ConsumerTable.all(db).filter { $0.number >= bounds.oldest.number && $0.number < number }
         let wanted = number
@@ -67,8 +67,8 @@ package struct PurgePlan {
 }
 
 extension HistoryBounds {
-    /// The last transaction that was committed here before a moment, in milliseconds since 1970; the oldest point's where
-    /// that is later.
+    /// The last transaction that was committed in this store before a time, in milliseconds since 1970; that of the oldest point if
+    /// the time is before it.
     package func number(before moment: Int64, _ db: Database) throws -> Int64 {
         do {
             return try token(atMilliseconds: moment - 1, db, named: "the date").number

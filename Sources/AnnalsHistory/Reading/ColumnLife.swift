@@ -1,18 +1,18 @@
 import AnnalsCore
 import AnnalsSchema
 
-/// One column of a row within a transaction, some of whose changes leave it out: what it was before and after all of them.
+/// The value of one column of a row before and after a transaction, if some of the transaction's changes leave the column out.
 ///
-/// A change that leaves a value out did not change it. So the others alone tell of the column, by the rules by which whole rows are
-/// told of: one after another where they follow one another, else by what is left and entered more often.
+/// A change that leaves a value out did not change it. So only the other changes determine the column, by the rules for whole rows:
+/// as a sequence if each change continues the one before, otherwise by which value was left and which was entered more often.
 struct ColumnLife: Sendable {
     package let place: Int
     package private(set) var start: Value = .null
     package private(set) var end: Value = .null
-    /// Whether any change holds the value; otherwise it stayed what it was, whatever that is.
+    /// Whether any change has the value. If not, the value did not change and is unknown.
     private(set) var isTold = false
 
-    /// - Parameter edges: the row's changes; nil in them stands for "no such row".
+    /// - Parameter edges: the row's changes; nil in them means that the row does not exist.
     init(place: Int, edges: [RowEdge]) {
         self.place = place
         let steps: [Step] = edges.compactMap { edge in
@@ -21,7 +21,7 @@ struct ColumnLife: Sendable {
         guard let first = steps.first else { return }
         isTold = true
         let ends = Self.inOrder(steps) ?? Self.byBalance(steps) ?? (first.from, steps[steps.count - 1].to)
-        // Where the row was or is there, the column was or is too, whatever contradictory changes say.
+        // If the row exists before or after, the column has a value there, even if changes contradict each other.
         start = ends.from ?? first.from ?? first.to ?? .null
         end = ends.to ?? steps[steps.count - 1].to ?? steps[steps.count - 1].from ?? .null
     }
@@ -52,10 +52,10 @@ struct ColumnLife: Sendable {
 }
 
 extension RowSlot {
-    /// Whether a change does not hold all values.
+    /// Whether some change does not have all values.
     var leavesOut: Bool { edges.contains { !$0.leftOut.isEmpty } }
 
-    /// Takes out the columns that some changes leave out, and says what became of each.
+    /// Removes the columns that some changes leave out, and returns the values of each.
     mutating func takeColumns() -> [ColumnLife] {
         bringInOrder()
         let places = Set(edges.flatMap(\.leftOut)).sorted()

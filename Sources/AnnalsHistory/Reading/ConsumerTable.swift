@@ -3,20 +3,20 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// The consumers of a store: rows of `annals_consumers`, a table that the first of them brings along.
+/// The consumers of a store: rows of `annals_consumers`, a table that is created with the first consumer.
 package struct ConsumerTable {
     private let db: Database
     private let bounds: HistoryBounds
 
-    /// What `annals_consumers` holds of one.
+    /// A consumer's row in `annals_consumers`.
     package struct Entry {
         package var consumer: HistoryConsumer
-        /// The last transaction it has read.
+        /// The last transaction that it has read.
         package var number: Int64
         /// In milliseconds since 1970.
         package var lastSeen: Int64
 
-        /// Whether it was idle for longer than it may be.
+        /// Whether it was idle for longer than its lease.
         func hasLapsed(at now: Int64) -> Bool {
             consumer.lease.map { lastSeen + $0.wholeMilliseconds < now } ?? false
         }
@@ -28,7 +28,7 @@ package struct ConsumerTable {
         bounds = try HistoryBounds(db)
     }
 
-    /// Everyone who reads, by name. Lapsed ones are among them.
+    /// All consumers by name, including lapsed ones.
     package static func all(_ db: Database) throws -> [Entry] {
         guard try db.tableExists("annals_consumers") else { return [] }
         return try GRDB.Row.fetchAll(db, sql: "SELECT name, number, lease, seen FROM main.annals_consumers ORDER BY name").map(Entry.init)
@@ -47,7 +47,7 @@ package struct ConsumerTable {
         return try Entry(row)
     }
 
-    /// Puts a consumer at a token; one that exists is moved there and gets the lease.
+    /// Registers a consumer at a token. An existing consumer moves there and gets the new lease.
     package func register(_ consumer: HistoryConsumer, at token: HistoryToken, now: Int64) throws {
         guard !consumer.name.isEmpty else { throw AnnalsError(.usage, operation: "consumers", "a consumer needs a name") }
         guard consumer.name != HistoryConsumer.push.name else {
@@ -63,7 +63,7 @@ package struct ConsumerTable {
                 """, arguments: [consumer.name, token.number, consumer.lease?.wholeMilliseconds, now])
     }
 
-    /// Moves a consumer on, never back: an acknowledgement that comes late says nothing new.
+    /// Moves a consumer forward, never back: a late acknowledgement changes nothing.
     package func acknowledge(_ name: String, _ token: HistoryToken, now: Int64) throws {
         let found = try entry(name)
         try bounds.check(token)
@@ -72,16 +72,16 @@ package struct ConsumerTable {
             arguments: [max(found.number, token.number), now, name])
     }
 
-    /// Whether there was one of that name.
+    /// Returns whether the consumer existed.
     package func remove(_ name: String) throws -> Bool {
         guard try db.tableExists("annals_consumers") else { return false }
         try db.execute(sql: "DELETE FROM main.annals_consumers WHERE name = ?", arguments: [name])
         return db.changesCount > 0
     }
 
-    /// The point that one has read up to.
+    /// The point up to which a consumer has read.
     ///
-    /// - Throws: `AnnalsError` with code `consumerUnknown`, or `tokenExpired` where what it had not read was purged.
+    /// - Throws: `AnnalsError` with code `consumerUnknown`, or `tokenExpired` if a purge deleted what it had not read.
     package func token(of name: String) throws -> HistoryToken {
         let entry = try entry(name)
         guard entry.number >= bounds.oldest.number else {
@@ -92,7 +92,7 @@ package struct ConsumerTable {
         return try bounds.check(HistoryToken(number: entry.number, store: bounds.storeID))
     }
 
-    /// How each stands, the push first.
+    /// The status of each consumer; the push is the first.
     ///
     /// - Parameter push: the last transaction before those that a replica has not pushed yet; see `PushPlace`.
     package func statuses(push: Int64?, now: Int64) throws -> [ConsumerStatus] {
@@ -130,6 +130,6 @@ extension ConsumerTable.Entry {
 }
 
 extension HistoryConsumer {
-    /// The sync of a replica: history that was not pushed yet must not be purged.
+    /// The sync of a replica. A purge must not delete history that was not pushed.
     package static let push = HistoryConsumer("sync")
 }

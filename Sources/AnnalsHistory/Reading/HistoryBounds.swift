@@ -3,17 +3,17 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// From where to where a store's history reaches, and which token a text means.
+/// The range of a store's history, and the meaning of a token's text.
 ///
 ///     let bounds = try HistoryBounds(db)
 ///     let token = try bounds.resolve("2026-03-01T08:00:00Z", db)
 package struct HistoryBounds: Sendable {
     package let storeID: StoreID
-    /// The earliest point that history still reaches.
+    /// The oldest point of the history.
     package let oldest: HistoryToken
     package let latest: HistoryToken
 
-    /// - Throws: `AnnalsError` with code `notTracked` when the database has no history.
+    /// - Throws: `AnnalsError` with code `notTracked` if the database has no history.
     package init(_ db: Database) throws {
         guard try db.tableExists("annals_transactions"), let id = try Self.storeID(db) else {
             throw AnnalsError(.notTracked, operation: "history", "the database has no history", hint: "Run annals track first")
@@ -31,17 +31,17 @@ package struct HistoryBounds: Sendable {
         return id
     }
 
-    /// The number after which no transaction and no raw change is missing: where a table's history begins anew, its `gap`
-    /// says so, and what was purged lies below the horizon, though its rows may still be there.
+    /// The number after which no transaction and no raw change is missing. If a table's history starts again, its `gap` limits it.
+    /// The horizon limits it too, even if purged rows are not deleted yet.
     private static func oldestNumber(_ db: Database) throws -> Int64 {
         let gap = try Int64.fetchOne(db, sql: "SELECT max(gap) FROM main.annals_tables") ?? 0
         return try max(gap, Purge.horizon(db))
     }
 
-    /// Passes a token that this store's history reaches.
+    /// Returns a token that is within this store's history.
     ///
-    /// - Throws: `AnnalsError` with code `tokenUnknown` for a token of another store or one that is not reached yet,
-    ///   `tokenExpired` for one before the oldest.
+    /// - Throws: `AnnalsError` with code `tokenUnknown` for a token of another store or after the latest one, and `tokenExpired`
+    ///   for a token before the oldest.
     @discardableResult
     package func check(_ token: HistoryToken) throws -> HistoryToken {
         guard token.isOf(storeID) else {
@@ -58,12 +58,12 @@ package struct HistoryBounds: Sendable {
         return token
     }
 
-    /// The token that a text names: a token, a transaction's number, an ISO 8601 date, `start` or `latest`.
+    /// The token for a text: a token, a transaction's number, an ISO 8601 date, `start` or `latest`.
     ///
-    /// A date means the last transaction committed at or before it; a date without a time means its first moment, and
-    /// one without an offset is in UTC.
+    /// A date means the last transaction committed at or before it. A date without a time means its first moment. A date without an
+    /// offset is in UTC.
     ///
-    /// - Throws: `AnnalsError` with code `usage` for any other text; else as `check`.
+    /// - Throws: `AnnalsError` with code `usage` for any other text; otherwise as `check`.
     package func resolve(_ text: String, _ db: Database) throws -> HistoryToken {
         if text == "start" { return oldest }
         if text == "latest" { return latest }
@@ -79,13 +79,13 @@ package struct HistoryBounds: Sendable {
         return try token(atMilliseconds: milliseconds, db, named: "the date \(text)")
     }
 
-    /// The point after the last transaction that was committed here at or before a moment, in milliseconds since 1970.
+    /// The point after the last transaction that was committed in this store at or before a time, in milliseconds since 1970.
     package func token(atMilliseconds moment: Int64, _ db: Database, named name: String) throws -> HistoryToken {
         var number =
             try Int64.fetchOne(
                 db, sql: "SELECT max(number) FROM main.annals_transactions WHERE origin <> ? AND time <= ?",
                 arguments: [TransactionOrigin.imported.rawValue, moment]) ?? 0
-        // An imported transaction has its author's time; when it came here, only its raw changes tell.
+        // An imported transaction has its author's time. Only its raw changes have the time of its arrival in this store.
         let later = try GRDB.Row.fetchCursor(
             db, sql: "SELECT number, origin, tables FROM main.annals_transactions WHERE number > ? ORDER BY number", arguments: [number])
         while let row = try later.next(), try row.value("origin") == TransactionOrigin.imported.rawValue {

@@ -1,6 +1,6 @@
 public import AnnalsCore
 
-/// What one transaction did to one row, net: the values before it and after it.
+/// The net change of one row in one transaction: the values before and after.
 public struct HistoryChange: Hashable, Sendable {
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         case insert, update, delete
@@ -15,12 +15,12 @@ public struct HistoryChange: Hashable, Sendable {
 
     public var table: String
     public var kind: Kind
-    /// The row's key, in the key's order: as it was before an update or delete, and as it is after an insert.
+    /// The row's key, in the key's order: before an update or delete, and after an insert.
     public var key: [Value]
     /// The names of the key's columns, in the same order.
     public var keyColumns: [String]
-    /// All stored columns of an insert or delete; of an update those that changed. A key column among them means that the
-    /// row got another key.
+    /// All stored columns of an insert or delete; only the changed ones of an update. If a key column is among them, the row got
+    /// another key.
     public var columns: [Column]
 
     package init(_ change: NetChange, layout: TableLayout) {

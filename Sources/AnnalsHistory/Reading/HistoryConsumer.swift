@@ -1,7 +1,7 @@
-/// A named reader of history, whose place is kept in the store itself.
+/// A named reader of history. The store keeps its position in the file.
 ///
-/// Because the place is in the file, it moves in the same SQLite transaction as the work that was done with what was
-/// read: after a crash nothing is skipped and nothing is read twice.
+/// So the position moves in the same SQLite transaction as the work that the reader does. After a crash nothing is skipped and
+/// nothing is read twice.
 ///
 ///     let search: HistoryConsumer = "search index"
 ///     try await store.register(search)
@@ -13,10 +13,10 @@
 ///         }
 ///     }
 ///
-/// A purge leaves what a consumer has not read yet, unless its lease has lapsed.
+/// A purge keeps what a consumer has not read yet, unless its lease has lapsed.
 public struct HistoryConsumer: Hashable, Codable, Sendable, ExpressibleByStringLiteral {
     public var name: String
-    /// How long it may be idle before it no longer holds back a purge; nil: for ever.
+    /// How long it may be idle before it no longer limits a purge; nil: forever.
     public var lease: Duration?
 
     public init(_ name: String, lease: Duration? = nil) {
@@ -34,26 +34,26 @@ public struct ConsumerStatus: Hashable, Sendable {
     public enum Kind: Hashable, Sendable {
         /// Registered by an app or from the command line.
         case registered
-        /// The agent that pushes this store's work to its space.
+        /// The agent that pushes this store's transactions to its space.
         case push
     }
 
     public enum State: String, Hashable, Sendable {
-        /// It holds back a purge at its token.
+        /// It limits a purge to its token.
         case live
-        /// It was idle for longer than its lease, and holds back nothing.
+        /// It was idle for longer than its lease, and limits nothing.
         case lapsed
-        /// What it had not read was purged: it has to start over.
+        /// A purge deleted what it had not read; it has to start again.
         case expired
     }
 
     public var consumer: HistoryConsumer
     public var kind: Kind
-    /// The point it has read up to.
+    /// The point up to which it has read.
     public var token: HistoryToken
-    /// How many transactions it has not read, of those that history still holds.
+    /// The number of transactions in history that it has not read.
     public var unread: Int64
-    /// When it last read or acknowledged, in milliseconds since 1970; nil for the push.
+    /// The time of its last read or acknowledgement, in milliseconds since 1970; nil for the push.
     public var lastSeen: Int64?
     public var state: State
 }

@@ -4,7 +4,7 @@ import AnnalsSQLite
 import Foundation
 public import GRDB
 
-/// Reads history inside one access to the database: transactions in local order, and their changes.
+/// Reads history inside one database access: transactions in local order, and their changes.
 ///
 ///     let reader = try HistoryReader(db)
 ///     try reader.forEachTransaction(HistoryRequest(after: token)) { transaction in
@@ -12,17 +12,17 @@ public import GRDB
 ///         return true
 ///     }
 ///
-/// Nothing is held but the row at hand, so memory stays flat however long history is, and a page of it costs the
-/// page. Other programs' writes are in history once they are recorded.
+/// The reader holds only the current row, so memory does not grow with the history, and a page costs only itself. Writes of other
+/// programs are in history after they are recorded.
 public final class HistoryReader {
     package let bounds: HistoryBounds
     private let db: Database
     private let changes: NetChanges
-    /// Per table's folded name the ids of its column lists.
+    /// For each table, by folded name, the ids of its column lists.
     private var layouts: [String: [Int64]] = [:]
     private var names: [Int64: String] = [:]
 
-    /// - Throws: `AnnalsError` with code `notTracked` when the database has no history.
+    /// - Throws: `AnnalsError` with code `notTracked` if the database has no history.
     public convenience init(_ db: Database) throws {
         guard try db.tableExists("annals_transactions") else { throw StoreSchema.notTracked }
         try self.init(db, tables: TrackedTables.load(db))
@@ -41,13 +41,13 @@ public final class HistoryReader {
 
     // MARK: Transactions
 
-    /// One transaction by its number; nil when history does not hold it.
+    /// One transaction by its number; nil if history does not have it.
     public func transaction(_ number: Int64) throws -> HistoryTransaction? {
         guard number > bounds.oldest.number else { return nil }
         return try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]).map(decode)
     }
 
-    /// The transactions of a request, oldest first. Give it a limit, or memory for all of them.
+    /// The transactions of a request, oldest first. They are all in memory at once, so set a limit.
     ///
     /// - Throws: `AnnalsError` with code `tokenExpired`, `tokenUnknown`, or `notTracked` for a table that has no history.
     public func transactions(_ request: HistoryRequest) throws -> [HistoryTransaction] {
@@ -59,7 +59,7 @@ public final class HistoryReader {
         return found
     }
 
-    /// How many transactions a request finds.
+    /// The number of transactions that a request finds.
     public func count(_ request: HistoryRequest) throws -> Int {
         var count = 0
         try forEachTransaction(request) { _ in
@@ -102,7 +102,7 @@ public final class HistoryReader {
         guard let id = TransactionID(bytes: id), let origin = TransactionOrigin(rawValue: try row.value("origin")) else {
             throw Corruption("annals_transactions")
         }
-        // A table that a migration changed has a number for what it was and one for what it is.
+        // A table that a migration changed has an old id and a new id.
         var tableNames: [String] = []
         for number in tables.split(separator: " ") {
             if let name = Int64(number).flatMap({ names[$0] }), !tableNames.contains(name) { tableNames.append(name) }
@@ -142,7 +142,8 @@ public final class HistoryReader {
 
     // MARK: Changes
 
-    /// Visits what a transaction did to each row, parents' tables first; with a request, only what that asks for.
+    /// Visits the net change of each row in a transaction, parents' tables first. With a request, visits only the changes that
+    /// match it.
     public func forEachChange(
         in transaction: HistoryTransaction, _ request: HistoryRequest = HistoryRequest(), _ visit: (HistoryChange) throws -> Void
     ) throws {
@@ -160,7 +161,7 @@ public final class HistoryReader {
             if part.sections.count > 1 {
                 try changes.forEachRow(in: part) { try pass($0, part.entry.definition.layout) }
             } else if let section = part.sections.first {
-                // In the columns of its own time, under the names they have now.
+                // The columns that the table had then, under their current names.
                 let layout = try changes.presentLayout(section.layout)
                 try changes.forEachRow(in: section) { try pass($0, layout) }
             }
@@ -171,7 +172,7 @@ public final class HistoryReader {
         }
     }
 
-    /// What a transaction did to each row. Large transactions are better visited.
+    /// The net change of each row in a transaction. For large transactions use `forEachChange`.
     public func changes(
         in transaction: HistoryTransaction, _ request: HistoryRequest = HistoryRequest()
     ) throws -> [HistoryChange] {
@@ -193,7 +194,7 @@ public final class HistoryReader {
     private struct Found: Error {}
 }
 
-/// A request as SQL. The first argument is the number after which to go on.
+/// A request as SQL. The first argument is the number after which to continue.
 private struct Query {
     let after: Int64
     let condition: String
@@ -213,7 +214,7 @@ private struct Query {
             terms.append("number < ?")
             arguments += [try bounds.check(token).number]
         case .moment(let moment):
-            // The last that counts was committed a moment before it.
+            // The last transaction was committed one millisecond earlier.
             terms.append("number <= ?")
             arguments += [try bounds.token(atMilliseconds: moment - 1, db, named: "the date").number]
         }

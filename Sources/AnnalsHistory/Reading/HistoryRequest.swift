@@ -2,7 +2,7 @@ import AnnalsSQLite
 public import Foundation
 package import GRDB
 
-/// Which transactions of history are asked for. Each restriction added leaves fewer.
+/// Selects transactions of history. Each additional restriction selects fewer.
 ///
 ///     let request = HistoryRequest(after: token).excludingAuthors("till 3").tables("invoice").limit(50)
 public struct HistoryRequest: Hashable, Sendable {
@@ -22,12 +22,12 @@ public struct HistoryRequest: Hashable, Sendable {
     package var origins: HistoryOriginFilter?
     package var maximum: Int?
 
-    /// All transactions, or those after a point. The transaction that the token names is not among them.
+    /// All transactions, or those after a point. The token's own transaction is not among them.
     public init(after token: HistoryToken? = nil) {
         after = token.map { .token($0) }
     }
 
-    /// Transactions committed here after a date.
+    /// Transactions committed in this store after a date.
     public init(after date: Date) {
         after = .moment(date.milliseconds(rounded: .down))
     }
@@ -36,14 +36,13 @@ public struct HistoryRequest: Hashable, Sendable {
         after = .token(transaction.token)
     }
 
-    /// Only those before the one that the token names.
+    /// Only transactions before the token's transaction.
     public func before(_ token: HistoryToken?) -> Self { with { $0.before = token.map { .token($0) } } }
 
-    /// Only those committed here before a date.
+    /// Only transactions committed in this store before a date.
     public func before(_ date: Date) -> Self { with { $0.before = .moment(date.milliseconds(rounded: .up)) } }
 
-    /// From a text to a text, each a token as `HistoryBounds.resolve` reads it or a date: later than the one, earlier than
-    /// the other.
+    /// A range given as texts. Each is a token, as `HistoryBounds.resolve` reads it, or a date. Both ends are exclusive.
     ///
     /// - Throws: `AnnalsError`, as `HistoryBounds.resolve`.
     package init(after: String?, before: String?, _ bounds: HistoryBounds, _ db: Database) throws {
@@ -52,23 +51,23 @@ public struct HistoryRequest: Hashable, Sendable {
         self.before = try ISODate.milliseconds(before).map { .moment($0) } ?? .token(bounds.resolve(before, db))
     }
 
-    /// Only these authors'. nil stands for transactions without an author.
+    /// Only transactions of these authors. nil means transactions without an author.
     public func authors(_ names: String?...) -> Self { with { $0.authors = ($0.authors ?? []) + names } }
 
     public func excludingAuthors(_ names: String?...) -> Self { with { $0.excludedAuthors += names } }
 
-    /// Only those that changed one of the tables. Of their changes, only those in these tables are read.
+    /// Only transactions that changed one of the tables. Only changes in these tables are read.
     public func tables(_ names: String...) -> Self { with { $0.tableNames += names } }
 
-    /// Only those that updated a row in one of these columns. Of their changes, only those are read.
+    /// Only transactions that updated a row in one of these columns. Only these changes are read.
     public func updating(_ columns: String...) -> Self { with { $0.columnNames += columns } }
 
     public func origins(_ filter: HistoryOriginFilter) -> Self { with { $0.origins = filter } }
 
-    /// The same request for what comes after a point that it has reached.
+    /// The same request, from a point that it has reached.
     public func continuing(after token: HistoryToken) -> Self { with { $0.after = .token(token) } }
 
-    /// At most so many, the oldest first.
+    /// At most this number of transactions, oldest first.
     public func limit(_ transactions: Int) -> Self { with { $0.maximum = transactions } }
 
     private func with(_ change: (inout Self) -> Void) -> Self {
@@ -79,7 +78,7 @@ public struct HistoryRequest: Hashable, Sendable {
 }
 
 extension Date {
-    /// Since 1970; the furthest there is for a date beyond what that can count.
+    /// Milliseconds since 1970; for a date beyond the range of `Int64`, its largest or smallest value.
     package func milliseconds(rounded rule: FloatingPointRoundingRule) -> Int64 {
         let milliseconds = (timeIntervalSince1970 * 1_000).rounded(rule)
         return Int64(exactly: milliseconds) ?? (milliseconds > 0 ? .max : .min)

@@ -3,15 +3,14 @@ import AnnalsSchema
 
 /// A point in a store's history: after one transaction and before the next.
 ///
-/// Its text is what `annals history` prints and takes, `17-0f8fad5bd9cb`: the transaction's number, and the first
-/// twelve digits of the store's identity, so that a token of another store is not mistaken for one of this. Keep the
-/// token; do not take it apart.
+/// Its text is what `annals history` prints and accepts, for example `17-0f8fad5bd9cb`: the transaction's number, and the first
+/// twelve digits of the store's identity. So a token of another store is detected. Treat the text as opaque.
 ///
 ///     let before = try await store.latestToken()
 ///     try await store.write { db in try db.execute(sql: "UPDATE invoice SET isPaid = 1") }
 ///     for try await transaction in store.history(HistoryRequest(after: before)) { print(transaction.tables) }
 public struct HistoryToken: Hashable, Sendable {
-    /// The number of the last transaction before this point; zero at the very beginning.
+    /// The number of the last transaction before this point; zero at the start of history.
     package let number: Int64
     package let store: String
 
@@ -22,7 +21,7 @@ public struct HistoryToken: Hashable, Sendable {
 
     private static let storeDigits = 12
 
-    /// Reads a token's text; nil when it is none. Which store it is from shows only when it is used.
+    /// Parses a token's text; nil if it is not a token. The store is checked only when the token is used.
     public init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, let number = Int64(parts[0]), number >= 0, parts[0].utf8.first != UInt8(ascii: "+") else { return nil }
@@ -40,7 +39,7 @@ public struct HistoryToken: Hashable, Sendable {
 
     func isOf(_ id: StoreID) -> Bool { self == HistoryToken(number: number, store: id) }
 
-    /// Whether this point comes before `other`; nil when the two are of different stores.
+    /// Whether this point is before `other`; nil if the two are of different stores.
     public func isOlder(than other: HistoryToken) -> Bool? {
         store == other.store ? number < other.number : nil
     }
@@ -51,7 +50,7 @@ extension HistoryToken: CustomStringConvertible {
 }
 
 extension HistoryToken: Comparable {
-    /// The order of history within one store; between stores it means nothing, but is always the same.
+    /// The order of history within one store. The order of tokens of different stores is fixed and has no meaning.
     public static func < (left: HistoryToken, right: HistoryToken) -> Bool {
         (left.store, left.number) < (right.store, right.number)
     }

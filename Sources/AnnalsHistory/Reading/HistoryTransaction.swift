@@ -1,22 +1,22 @@
 public import AnnalsCore
 public import Foundation
 
-/// What one writer committed at once, as history keeps it. Its changes are read separately, however many they are.
+/// A transaction of history. Its changes are read separately, because there may be many.
 public struct HistoryTransaction: Identifiable, Hashable, Sendable {
-    /// Where a transaction came from.
+    /// The source of a transaction.
     public enum Origin: Hashable, Sendable {
-        /// `Store.write` and the like.
+        /// `Store.write` and similar methods.
         case local
         /// Another program's commits between two recordings.
         case external
         /// A schema change.
         case migration
-        /// Another replica's, applied at its position in the space.
+        /// A transaction of another replica, applied at its position in the space.
         case imported(replica: ReplicaID, position: Position)
-        /// This replica's own work, undone or laid on top again around what was pulled.
+        /// This replica's own transactions, undone or repeated in a rebase.
         case rebase
 
-        /// The word that `annals history` prints and takes.
+        /// The word that `annals history` prints and accepts.
         public var name: String {
             switch self {
             case .local: "local"
@@ -28,24 +28,24 @@ public struct HistoryTransaction: Identifiable, Hashable, Sendable {
         }
     }
 
-    /// Its place in this store's order: 1, 2, 3, …
+    /// Its number in this store's order: 1, 2, 3, …
     public var number: Int64
-    /// The same transaction has the same identity on every replica.
+    /// The transaction's identity, which is the same on every replica.
     public var id: TransactionID
-    /// The point right after it.
+    /// The point directly after it.
     public var token: HistoryToken
-    /// When its author committed it, by the author's clock, to the millisecond.
+    /// The time of its author's commit by the author's clock, in milliseconds.
     public var timestamp: Date
     public var author: String?
     public var contextName: String?
-    /// What the process that recorded it here called itself.
+    /// The name of the process that recorded it in this store.
     public var process: String?
     public var origin: Origin
-    /// Names of the tables it changed.
+    /// Names of the tables that it changed.
     public var tables: [String]
 }
 
-/// Which origins a request asks for.
+/// The origins that a request selects.
 public struct HistoryOriginFilter: OptionSet, Hashable, Sendable {
     public let rawValue: Int
 
@@ -59,7 +59,7 @@ public struct HistoryOriginFilter: OptionSet, Hashable, Sendable {
     public static let imported = Self(rawValue: 1 << TransactionOrigin.imported.rawValue)
     public static let rebase = Self(rawValue: 1 << TransactionOrigin.rebase.rawValue)
 
-    /// The filter for the word `local`, `external`, `migration`, `imported` or `rebase`; nil for any other.
+    /// The filter for the word `local`, `external`, `migration`, `imported` or `rebase`; nil for any other word.
     package init?(name: String) {
         switch name {
         case "local": self = .local

@@ -3,21 +3,21 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Turns rows in the columns that a table once had into rows in those it has now, by the columns' names; in a joined store, by their
-/// first names.
+/// Translates rows with a table's former columns to rows with its current columns. Columns are matched by name; in a joined store
+/// by canonical name.
 ///
-/// A column added since takes its default, as `ADD COLUMN` gave it to the rows that were there; a column dropped since is left out. What
-/// became of the others is known from list to list (`ListContinuation`). In a store of before it is told by names: a column whose name is
-/// gone was renamed, if the one that now stands in its place is new.
+/// A column that was added since has its default, as `ADD COLUMN` gave it to existing rows. A column that was dropped since is left
+/// out. Each list says what happened to the columns (`ListContinuation`). Stores from older versions of Annals do not have this
+/// data. There a column with a missing name is taken as renamed if the column that is now at its index is new.
 package struct LayoutTranslation {
     package let entry: TrackedTables.Entry
-    /// Per column of now its place in the old row; nil when nothing changed.
+    /// For each current column its index in the old row; nil if nothing changed.
     private let places: [Int?]?
     private let defaults: [Value]
 
     /// - Parameters:
-    ///   - list: the old columns, by the names under which the space knows them where there is one.
-    ///   - lists: all that there were, by id.
+    ///   - list: the old columns, under their canonical names in a joined store.
+    ///   - lists: all column lists, by id.
     package init(_ db: Database, from list: TrackedTable, to entry: TrackedTables.Entry, through lists: [Int64: TrackedTable]) throws {
         self.entry = entry
         let (layout, columns) = (list.firstLayout, entry.first.columns)
@@ -33,12 +33,12 @@ package struct LayoutTranslation {
         self.defaults = defaults
     }
 
-    /// Per column of now its place in the old row, as each list says of the next one; nil where one does not.
+    /// For each current column its index in the old row, computed from list to list; nil if a list has no continuation.
     private static func places(
         from list: TrackedTable, to entry: TrackedTables.Entry, through lists: [Int64: TrackedTable]
     ) -> [Int?]? {
         var (present, last) = (list.columns.indices.map(Optional.init), list)
-        // A list is continued by a newer one.
+        // The continuation of a list is newer than the list.
         while last.id != entry.id {
             guard let next = last.continuation, next.list > last.id, let list = lists[next.list] else { return nil }
             present = present.map { place in place.flatMap { next.places.indices.contains($0) ? next.places[$0] : nil } }
@@ -60,10 +60,10 @@ package struct LayoutTranslation {
         return places.enumerated().map { place, old in old.map { row[$0] } ?? defaults[place] }
     }
 
-    /// Whether the old row has the column that stands at this place now.
+    /// Whether the old row has the column that is now at this index.
     package func holds(_ place: Int) -> Bool { places.map { $0[place] != nil } ?? true }
 
-    /// Where a column of the old row stands now; nil when it was dropped.
+    /// The current index of a column of the old row; nil if it was dropped.
     package func place(_ old: Int) -> Int? {
         guard let places else { return old }
         return places.firstIndex(of: old)

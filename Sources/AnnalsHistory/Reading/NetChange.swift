@@ -1,13 +1,13 @@
 package import AnnalsCore
 package import AnnalsSchema
 
-/// What one transaction did to one row of one table: the whole row before and after.
+/// The net change of one row in one transaction: the whole row before and after.
 package struct NetChange: Hashable, Sendable {
-    /// All stored columns before; nil when the transaction inserted the row.
+    /// All stored columns before; nil if the transaction inserted the row.
     package var old: [Value]?
-    /// All stored columns after; nil when it deleted the row.
+    /// All stored columns after; nil if it deleted the row.
     package var new: [Value]?
-    /// Places of large values that an update left as they were and that its history does not hold; both rows have NULL there.
+    /// Indices of large values that an update did not change and that history does not have. Both rows have NULL there.
     package var leftOut: [Int] = []
     package var oldRowid: Int64?
     package var newRowid: Int64?
@@ -20,13 +20,13 @@ package struct NetChange: Hashable, Sendable {
         self.newRowid = newRowid
     }
 
-    /// Gives both rows a value that stayed.
+    /// Sets an unchanged value in both rows.
     package mutating func fill(_ place: Int, _ value: Value) {
         old?[place] = value
         new?[place] = value
     }
 
-    /// The change as history and the wire tell it; nil when before and after are the same.
+    /// The change in the form of history and the wire; nil if the rows are equal.
     package func rowChange(key: [Int]) -> RowChange? {
         switch (old, new) {
         case (nil, nil): return nil
@@ -39,48 +39,49 @@ package struct NetChange: Hashable, Sendable {
     }
 }
 
-/// Makes the raw changes of one transaction of one table into what the transaction did to each row.
+/// Computes the net changes of rows from the raw changes of one transaction in one table.
 ///
-/// Every raw change is a step of a row from one state to another, existing and not existing being states like others. The
-/// row began where its first step begins and ended where its last one ends. Two things can blur that:
+/// Every raw change is a step of a row from one state to another; not existing is a state too. The row begins at the start of its
+/// first step and ends at the end of its last step. Two things can disturb this:
 ///
-/// - SQLite promises no order among triggers. A program's AFTER INSERT trigger that updates the new row may have run
-///   before ours, and then the update stands before the insert. So where the steps do not follow one another, the row
-///   began in the state that is left more often than entered, and ended in the one entered more often than left: the
-///   ends of a path can be told from its steps in any order.
-/// - A program's BEFORE trigger may change the very row that is being changed; SQLite then hands our trigger the old row
-///   it had read before. Such a step is taken to continue from where the row was.
+/// - SQLite promises no order among triggers. A program's AFTER INSERT trigger that updates the new row may run before the capture
+///   trigger. Then the update is before the insert. If the steps are not a sequence, the row begins in the state that is left more
+///   often than entered, and ends in the state that is entered more often than left. This gives the two ends of a path from its
+///   steps in any order.
+/// - A program's BEFORE trigger may change the row that is being changed. SQLite then passes the old row that it had read before to
+///   the capture trigger. Such a step is taken to continue from the actual state.
 ///
-/// A change of key is a departure from one key and an arrival at another; the row keeps its identity through it. A
-/// delete and an insert of one key are an update.
+/// A change of key is a departure from one key and an arrival at another, and the row keeps its identity. A delete and an insert of
+/// one key are an update.
 ///
 ///     var folder = NetChangeFolder(IdentityRule(table))
 ///     for change in rawChanges { folder.add(change) }
 ///     let changes = folder.finish()
 ///
-/// It holds every row it is given, so feed large transactions only the rows that were changed more than once.
+/// It keeps every row in memory. For large transactions, give it only the rows that were changed more than once.
 package struct NetChangeFolder: Sendable {
     private let rule: IdentityRule
     private let rawOrder: RawChangeOrder
     /// nil: all identities.
     private let isMeant: (@Sendable (RowIdentity) -> Bool)?
-    /// What happened under each identity, in the order in which they were first met: so the outcome does not depend on hashing.
+    /// The changes of each identity, in the order of first occurrence, so that the result does not depend on hashing.
     private var slots: [RowSlot] = []
-    /// The place of each among them.
+    /// The index of each identity in `slots`.
     private var places: [RowIdentity: Int] = [:]
 
     package init(_ rule: IdentityRule, order: RawChangeOrder = .asHappened) {
         self.init(rule, order: order, of: nil)
     }
 
-    /// - Parameter isMeant: which identities it follows. Where rows end can be told of some at a time, and `finish` needs all.
+    /// - Parameter isMeant: the identities to follow. The ends of rows can be computed for a part of the identities; `finish` needs
+    ///   all.
     init(_ rule: IdentityRule, order: RawChangeOrder = .asHappened, of isMeant: (@Sendable (RowIdentity) -> Bool)?) {
         self.rule = rule
         rawOrder = order
         self.isMeant = isMeant
     }
 
-    /// Takes one raw change, in the order of their ids.
+    /// Adds one raw change. Add them in the order of their ids.
     package mutating func add(_ change: RawChange) {
         let from = change.old.map { rule.identity(of: $0, rowid: change.oldRowid) }
         let to = change.new.map { rule.identity(of: $0, rowid: change.newRowid) }
@@ -103,14 +104,14 @@ package struct NetChangeFolder: Sendable {
         slots.append(slot)
     }
 
-    /// What became of each row that was changed, nil for one that is gone, in the order in which they were first met.
+    /// The final state of each changed row, nil if it was deleted, in the order of first occurrence.
     package func ends() -> [(identity: RowIdentity, row: [Value]?)] {
         places.sorted { $0.value < $1.value }.map { ($0.key, RowLives(slots[$0.value], rawOrder).end?.row) }
     }
 
-    /// The rows that differ, in the order in which they were first changed. Leaves the folder empty.
+    /// The rows that differ, in the order of their first change. Empties the folder.
     package mutating func finish() -> [NetChange] {
-        // What some changes leave out is told apart from the rest of the row.
+        // Columns that some changes leave out are computed separately.
         let columns = slots.indices.map { slots[$0].leavesOut ? slots[$0].takeColumns() : [] }
         let lives = slots.indices.map { RowLives(slots[$0], rawOrder, columns: columns[$0]) }
         let ends = lives.indices.map { lives[$0].start == nil ? nil : end(ofLifeAt: $0, lives) }
@@ -121,7 +122,7 @@ package struct NetChangeFolder: Sendable {
         for (place, here) in lives.enumerated() {
             let born = isContinued[place] ? nil : here.end
             if let start = here.start {
-                // A row that ended while another began under its key is one update.
+                // If a row ended and another one began under its key, this is one update.
                 let end = ends[place].map { lives[$0].end } ?? born
                 append(start, end, leftOut: end == nil ? [] : columns[place].filter { !$0.isTold }.map(\.place), to: &changes)
                 if ends[place] != nil { append(nil, born, to: &changes) }
@@ -137,10 +138,10 @@ package struct NetChangeFolder: Sendable {
         changes.append(NetChange(old: old?.row, new: new?.row, leftOut: leftOut, oldRowid: old?.rowid, newRowid: new?.rowid))
     }
 
-    /// Where the row that was here before is after; nil when it is gone.
+    /// The index of the row's final identity; nil if the row was deleted.
     ///
-    /// Under each identity arrivals and departures take turns, so the first departure is that of the row that was
-    /// there before, the second that of the first to arrive after it.
+    /// Arrivals and departures alternate under each identity. So the first departure is that of the row that existed before, and
+    /// the second is that of the first row that arrived.
     private func end(ofLifeAt start: Int, _ lives: [RowLives]) -> Int? {
         var place = start
         var rank = 0
@@ -149,7 +150,7 @@ package struct NetChangeFolder: Sendable {
             let here = lives[place]
             guard rank < here.departures.count else { return here.end == nil ? nil : place }
             let departure = here.departures[rank]
-            // A change is passed once; contradictory ones must not lead in a circle.
+            // Each change is followed once. Contradictory changes must not cause an endless loop.
             guard seen.insert(departure.id).inserted, let next = departure.next, let there = places[next],
                 let arrival = lives[there].arrivals.firstIndex(of: departure.id)
             else { return nil }

@@ -3,12 +3,12 @@ import AnnalsSQLite
 import GRDB
 
 extension NetChanges {
-    /// The parts of a transaction in the tables that are tracked now, parents' tables first.
+    /// The parts of a transaction in the currently tracked tables, parents' tables first.
     package func parts(of transaction: Int64) throws -> [Part] {
         try parts(of: sections(of: transaction))
     }
 
-    /// What the triggers wrote after the newest transaction: other programs' writes that are not sealed yet.
+    /// What the triggers wrote after the newest transaction: writes of other programs that are not recorded yet.
     package func unrecordedParts() throws -> [Part] {
         try parts(
             of: UnrecordedRange.fetchAll(db).compactMap { table in
@@ -57,7 +57,7 @@ extension NetChange {
 }
 
 extension RawChange {
-    /// - Parameter distance: what ids are moved by, since each column list counts its own.
+    /// - Parameter distance: added to the ids, because each column list has its own ids.
     package func translated(by translation: LayoutTranslation, movedBy distance: Int64) -> RawChange {
         RawChange(
             id: id + distance, old: old.map(translation.translate), new: new.map(translation.translate),

@@ -3,18 +3,18 @@ package import AnnalsSchema
 package import AnnalsSQLite
 package import GRDB
 
-/// What transactions did to rows, net: per row the values before the transaction and after it, whatever raw changes
-/// the triggers wrote in between, in whatever order.
+/// The net changes of transactions: for each row the values before and after, whatever raw changes the triggers wrote, in any
+/// order.
 ///
 ///     let changes = try NetChanges(db, tables: .load(db))
 ///     try changes.forEach(in: 17) { table, old, new in … }
 ///
-/// Memory stays flat however large a transaction is: rows that it changed once are passed on as they are read, and
-/// only rows that it changed several times are gathered and folded, or sorted and folded one by one if they are many.
+/// Memory does not grow with the size of a transaction. Rows that changed once are passed on as they are read. Only rows that
+/// changed several times are collected and folded; if there are many, they are sorted and folded one by one.
 ///
-/// It lives no longer than the access to `db` in which it was made.
+/// Use it only within the access to `db` in which it was created.
 package final class NetChanges {
-    /// A stretch of the raw changes of one table.
+    /// A range of the raw changes of one table.
     package struct Section: Hashable {
         /// The table's id in `annals_tables`.
         package var layout: Int64
@@ -22,12 +22,12 @@ package final class NetChanges {
         package var last: Int64
     }
 
-    /// What one transaction did to one tracked table.
+    /// The changes of one transaction in one tracked table.
     ///
-    /// More than one section means that the table got another column list in the middle of the transaction.
+    /// It has several sections if the table got another column list during the transaction.
     package struct Part {
         package var entry: TrackedTables.Entry
-        /// By the age of their column lists.
+        /// Sorted by the age of their column lists.
         package var sections: [Section]
     }
 
@@ -53,13 +53,13 @@ package final class NetChanges {
         self.foldedInMemory = foldedInMemory
     }
 
-    // MARK: As the tables are declared now
+    // MARK: With the current columns
 
-    /// Visits the net changes of a transaction with old and new rows in the columns that the tables have now, parents'
-    /// tables before their children's.
+    /// Visits the net changes of a transaction, with old and new rows in the tables' current columns, parents' tables before their
+    /// children's.
     ///
-    /// Left out are tables that are not tracked any more, and rows whose key holds NULL, which stay local: such a row that
-    /// gets a key counts as new, and one that loses it as gone.
+    /// Tables that are no longer tracked are left out. Rows whose key holds NULL are not synced and are left out too. If such a row
+    /// gets a key, it counts as inserted; if a row loses its key, it counts as deleted.
     package func forEach(in transaction: Int64, _ visit: (TrackedTables.Entry, NetChange) throws -> Void) throws {
         for part in try parts(of: transaction) {
             let key = part.entry.definition.primaryKey
@@ -73,8 +73,7 @@ package final class NetChanges {
         }
     }
 
-    /// Visits the net changes of one part, in the columns that the table has now and in no particular order. The two rows
-    /// are never equal.
+    /// Visits the net changes of one part, in the table's current columns and in no particular order. The two rows are never equal.
     package func forEachRow(in part: Part, _ visit: (NetChange) throws -> Void) throws {
         if part.sections.count == 1, let section = part.sections.first {
             guard let translation = try translation(section.layout) else { return }
@@ -84,7 +83,7 @@ package final class NetChanges {
             }
         }
         var folder = NetChangeFolder(IdentityRule(part.entry.definition))
-        // Each column list counts its own raw changes; here they need one order.
+        // Each column list has its own ids, but here all raw changes need one order.
         var end: Int64 = 0
         for section in part.sections {
             guard let translation = try translation(section.layout) else { continue }
@@ -97,7 +96,7 @@ package final class NetChanges {
 
     // MARK: Column lists
 
-    /// The layout of a section's rows, with the names that its table and columns have now.
+    /// The layout of a section's rows, with the current names of table and columns.
     func presentLayout(_ id: Int64) throws -> TableLayout {
         var layout = try layout(id).layout
         guard let translation = try translation(id) else { return layout }
@@ -108,13 +107,13 @@ package final class NetChanges {
         return layout
     }
 
-    /// The table and column list that a section is about.
+    /// The table and column list of a section.
     package func layout(_ id: Int64) throws -> TrackedTable {
         guard let layout = layouts[id] else { throw MergeError.unknownLayout(Int(id)) }
         return layout
     }
 
-    /// How rows of a layout become rows of the table as it is now; nil when it is not tracked any more.
+    /// The translation from a layout to the current table; nil if the table is no longer tracked.
     package func translation(_ layout: Int64) throws -> LayoutTranslation? {
         if let known = translations[layout] { return known }
         let list = try self.layout(layout)
@@ -126,8 +125,8 @@ package final class NetChanges {
 
     // MARK: Rows
 
-    /// Visits the net changes of one section, in the columns of its layout and in no particular order. The two rows are
-    /// never equal.
+    /// Visits the net changes of one section, in the columns of its layout and in no particular order. The two rows are never
+    /// equal.
     package func forEachRow(in section: Section, _ visit: (NetChange) throws -> Void) throws {
         let source = try source(section.layout)
         let count = section.last - section.first + 1
@@ -157,7 +156,7 @@ package final class NetChanges {
         if isSorted { try foldSorted(source, section, repeated, visit) }
     }
 
-    /// Folds one row after another. Those that changed their key cannot be sorted by it and were folded before.
+    /// Folds one row after another. Rows that changed their key cannot be sorted by it and were folded before.
     private func foldSorted(
         _ source: RawChangeScan, _ section: Section, _ repeated: RepeatedRows, _ visit: (NetChange) throws -> Void
     ) throws {
@@ -197,7 +196,7 @@ package final class NetChanges {
 }
 
 extension IdentityRule {
-    /// Whether the key holds NULL, so that only the rowid tells the row.
+    /// Whether the key holds NULL, so that only the rowid identifies the row.
     package func isKeyless(_ row: [Value]) -> Bool {
         key.contains { row[$0].isNull }
     }

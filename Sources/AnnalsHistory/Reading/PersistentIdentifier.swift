@@ -3,14 +3,14 @@ import AnnalsSchema
 import Foundation
 public import GRDB
 
-/// A row by table and key, without its values: equal on every replica of a space, and good for keeping.
+/// A row's table and key without its values. It is equal on all replicas of a space, and can be stored.
 ///
 ///     let ids = try reader.touchedRows(in: transaction)
 ///     for id in ids where id.table == "invoice" { show(try id.fetch(db)) }
 ///
-/// An integer key that the space has not ordered yet may become another one: it is provisional until then.
+/// An integer key may change until the space has ordered it; it is provisional until then.
 public struct PersistentIdentifier: Hashable, Sendable {
-    /// As the schema spells it.
+    /// In the spelling of the schema.
     public var table: String
     /// The values of the primary key, in the key's order.
     public var key: [Value]
@@ -20,9 +20,9 @@ public struct PersistentIdentifier: Hashable, Sendable {
         self.key = key
     }
 
-    /// The row as it is now; nil where there is none.
+    /// The current row; nil if there is none.
     ///
-    /// - Throws: what GRDB does, as for a table that is gone.
+    /// - Throws: errors of GRDB, for example if the table does not exist.
     public func fetch(_ db: Database) throws -> GRDB.Row? {
         let columns = try db.primaryKey(table).columns
         guard columns.count == key.count else { return nil }
@@ -30,7 +30,7 @@ public struct PersistentIdentifier: Hashable, Sendable {
         let rows = try GRDB.Row.fetchCursor(
             db, sql: "SELECT * FROM \(table.quotedDatabaseIdentifier) WHERE \(condition)",
             arguments: StatementArguments(key.map(\.databaseValue)))
-        // The columns may take keys for one that the key's index tells apart.
+        // Under the columns' collations two keys may be equal that differ in the key's index.
         var found: GRDB.Row?
         while let row = try rows.next() {
             if zip(columns, key).allSatisfy({ row[$0] == $1.databaseValue }) { return row.copy() }
@@ -40,11 +40,11 @@ public struct PersistentIdentifier: Hashable, Sendable {
     }
 }
 
-/// As an app keeps it: `{"table": "seat", "key": [12, "A"]}`.
+/// The stored form in an app: `{"table": "seat", "key": [12, "A"]}`.
 extension PersistentIdentifier: Codable {
     private enum CodingKeys: String, CodingKey { case table, key }
 
-    /// One value of a key. JSON has no other form for what is neither a text nor an integer.
+    /// One value of a key. Values that are neither text nor integer are objects in JSON.
     private struct Part: Codable {
         private enum CodingKeys: String, CodingKey { case real, blob }
 
@@ -105,7 +105,7 @@ extension PersistentIdentifier: Codable {
 }
 
 extension Value {
-    /// The same value as GRDB has it.
+    /// The same value for GRDB.
     public var databaseValue: DatabaseValue {
         switch self {
         case .null: .null
@@ -116,7 +116,7 @@ extension Value {
         }
     }
 
-    /// A value of GRDB's; −0.0 becomes 0.0, as SQLite stores it.
+    /// A value from GRDB. −0.0 becomes 0.0, as SQLite stores it.
     public init(_ value: DatabaseValue) {
         switch value.storage {
         case .null: self = .null
@@ -129,10 +129,10 @@ extension Value {
 }
 
 extension HistoryChange {
-    /// The row that it is about, as it was called before an update or delete, and is after an insert.
+    /// The changed row, under its identifier before an update or delete, or after an insert.
     public var identifier: PersistentIdentifier { PersistentIdentifier(table: table, key: key) }
 
-    /// What the row is called after an update; nil for a delete.
+    /// The row's identifier after an update; nil for a delete.
     public var identifierAfter: PersistentIdentifier? {
         switch kind {
         case .insert: identifier
@@ -143,7 +143,7 @@ extension HistoryChange {
         }
     }
 
-    /// The row that it is about; two where the row got another key.
+    /// The changed row; two identifiers if the row got another key.
     public var touchedRows: [PersistentIdentifier] {
         guard let after = identifierAfter, after != identifier else { return [identifier] }
         return [identifier, after]
@@ -151,7 +151,7 @@ extension HistoryChange {
 }
 
 extension HistoryReader {
-    /// The rows that a transaction touched, each once; with a request, only those that it asks for.
+    /// The rows that a transaction changed, each once; with a request, only those that match it.
     public func touchedRows(
         in transaction: HistoryTransaction, _ request: HistoryRequest = HistoryRequest()
     ) throws -> [PersistentIdentifier] {
@@ -160,7 +160,8 @@ extension HistoryReader {
         return rows.all
     }
 
-    /// The rows that a request's transactions touched, each once, the first touched first. Memory is that of the keys.
+    /// The rows that a request's transactions changed, each once, in the order of their first change. All keys are in memory at
+    /// once.
     public func touchedRows(_ request: HistoryRequest) throws -> [PersistentIdentifier] {
         var rows = DistinctRows()
         try forEachTransaction(request) { transaction in
@@ -170,7 +171,7 @@ extension HistoryReader {
         return rows.all
     }
 
-    /// Each row once, in the order in which they came first.
+    /// Each row once, in the order of first occurrence.
     private struct DistinctRows {
         private(set) var all: [PersistentIdentifier] = []
         private var seen: Set<PersistentIdentifier> = []

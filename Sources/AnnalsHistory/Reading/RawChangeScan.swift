@@ -3,9 +3,9 @@ import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
-/// Which rows a raw change is about, as short hashes: what it changed, and what that became.
+/// The rows of a raw change as short hashes: the row before and the row after.
 ///
-/// One row has one hash; that two rows share one is rare and does no harm.
+/// Each row has one hash. Two rows rarely share a hash, and that is harmless.
 struct RowHashes {
     package var old: UInt32?
     package var new: UInt32?
@@ -13,27 +13,27 @@ struct RowHashes {
     var isMove: Bool { old != nil && new != nil && old != new }
 }
 
-/// Reads the raw changes of one table with one column list, for the loops that pass over very many of them.
+/// Reads the raw changes of one column list, for loops over very many changes.
 final class RawChangeScan {
     package let layout: TableLayout
     package let rule: IdentityRule
     private let isByRowid: Bool
     private let maskCount: Int
-    /// Places of the columns that are not the key's.
+    /// Indices of the columns that do not belong to the key.
     private let beside: [Int]
     private let firstMask: Int
     private let firstOld: Int
     private let firstNew: Int
     private let rows: PreparedStatement
-    /// Only what tells the rows; made when first needed.
+    /// Reads only the keys; created when first needed.
     private lazy var keys = Result { try PreparedStatement(db, "\(select(layout.key)) ORDER BY id") }
-    /// The rows once more, ordered by key; made when first needed.
+    /// Reads the rows sorted by key; created when first needed.
     private lazy var sortedRows = Result { try makeSortedRows() }
     private let db: Database
     private let head: [String]
     private let changes: String
 
-    /// Columns that come before the values.
+    /// The columns before the values.
     private enum Head {
         static let id = 0
         static let operation = 1
@@ -72,7 +72,7 @@ final class RawChangeScan {
             "CASE op WHEN \(StoreSchema.Operation.insert.rawValue) THEN \(new) ELSE \(old) END"
         }
         let parts = layout.key.map { changed("o\($0)", "n\($0)") }
-        // A row whose key holds NULL is told by its rowid alone.
+        // Only its rowid identifies a row whose key holds NULL.
         let isKeyless = isByRowid ? parts.map { "\($0) IS NULL" }.joined(separator: " OR ") : "0"
         var terms = isByRowid ? ["CASE WHEN \(isKeyless) THEN \(changed("ro", "rn")) END"] : []
         terms += zip(parts, rule.collations).map { part, collation in
@@ -81,18 +81,18 @@ final class RawChangeScan {
         return try PreparedStatement(db, "\(select(layout.columns.indices)) ORDER BY \(terms.joined(separator: ", ")), id")
     }
 
-    /// Visits every raw change of the section in the order in which it was written.
+    /// Visits all raw changes of the section in the order in which they were written.
     package func forEach(_ section: NetChanges.Section, _ visit: (RawChange) throws -> Void) throws {
         try forEach(rows, section) { try visit(change($0, rows)) }
     }
 
-    /// The same, together with the rows' hashes.
+    /// The same, with the rows' hashes.
     func forEachHashed(_ section: NetChanges.Section, _ visit: (RawChange, RowHashes) throws -> Void) throws {
         try forEach(rows, section) { try visit(change($0, rows), hashes($0, rows)) }
     }
 
-    /// Visits those that `isWanted`, each row's one after another in the order in which they were written; of the others no
-    /// values are made.
+    /// Visits the changes that match `isWanted`. The changes of each row follow one another in the order in which they were
+    /// written. Values of other changes are not read.
     func forEachSorted(
         _ section: NetChanges.Section, where isWanted: (RowHashes) -> Bool, _ visit: (RawChange) throws -> Void
     ) throws {
@@ -100,7 +100,7 @@ final class RawChangeScan {
         try forEach(rows, section) { if isWanted(hashes($0, rows)) { try visit(change($0, rows)) } }
     }
 
-    /// Visits only what tells which rows were changed.
+    /// Visits only the hashes of the changed rows.
     func forEachHashes(_ section: NetChanges.Section, _ visit: (RowHashes) -> Void) throws {
         let keys = try keys.get()
         try forEach(keys, section) { operation in
@@ -134,13 +134,13 @@ final class RawChangeScan {
             if let old = change.old { change.leftOut = leftOut(old, rows) }
             if isByRowid { change.newRowid = rows.integer(Head.newRowid) }
         } else if !rows.isNull(firstMask) {
-            // A delete has no use for its mask, and says there what it precedes.
+            // A delete needs no mask, so the mask holds the id of the change that it precedes.
             change.precedes = rows.integer(firstMask)
         }
         return change
     }
 
-    /// An update holds only what changed of the new row: the masks say which columns did.
+    /// An update holds only the changed values of the new row. The masks say which columns changed.
     private func updated(_ old: [Value], _ rows: PreparedStatement) -> [Value] {
         var row = old
         for mask in 0..<maskCount {
@@ -154,7 +154,8 @@ final class RawChangeScan {
         return row
     }
 
-    /// What an update did not change is NULL in its new row, unless it says there that it left something out of the old one.
+    /// Indices of the values that an update left out. A column that an update did not change is NULL in the new row, or 1 if its
+    /// old value was left out.
     private func leftOut(_ old: [Value], _ rows: PreparedStatement) -> [Int] {
         var places: [Int] = []
         for place in beside where old[place].isNull && !rows.isNull(firstNew + place) {
@@ -167,7 +168,7 @@ final class RawChangeScan {
         hashes(operation, rows, oldKey: { firstOld + layout.key[$0] }, newKey: { firstNew + layout.key[$0] })
     }
 
-    /// `oldKey` and `newKey` say in which column a part of the key stands.
+    /// `oldKey` and `newKey` return the column that has a part of the key.
     private func hashes(
         _ operation: StoreSchema.Operation, _ statement: PreparedStatement, oldKey: (Int) -> Int, newKey: (Int) -> Int
     ) -> RowHashes {
@@ -177,7 +178,7 @@ final class RawChangeScan {
         return hashes
     }
 
-    /// Follows `IdentityRule`: what it takes for one row has one hash.
+    /// Follows `IdentityRule`: rows that are equal by it have one hash.
     private func hash(_ statement: PreparedStatement, _ rowid: Int, _ column: (Int) -> Int) -> UInt32 {
         var hasher = Hasher()
         for part in layout.key.indices {

@@ -1,10 +1,10 @@
-/// A row of this store that a sync gave another key: what it was called before, and what it is called now.
+/// A row of this store that got another key in a sync: its old and its new identifier.
 ///
-/// Another row may bear the old identifier from then on.
+/// Another row may have the old identifier from then on.
 public struct RenumberedRow: Hashable, Sendable {
     public let old: PersistentIdentifier
     public let new: PersistentIdentifier
-    /// The transaction of history from which on it has the new key.
+    /// The transaction of history that gave the row the new key.
     package let number: Int64
 
     package init(old: PersistentIdentifier, new: PersistentIdentifier, number: Int64) {
@@ -15,7 +15,7 @@ public struct RenumberedRow: Hashable, Sendable {
 }
 
 extension Sequence<RenumberedRow> {
-    /// What a row is called after these, oldest first. Those of one transaction happened at once, and count as one step.
+    /// A row's identifier after these changes, oldest first. Changes of one transaction are simultaneous and count as one step.
     package func current(_ identifier: PersistentIdentifier, since number: Int64 = 0) -> PersistentIdentifier {
         var current = identifier
         var last = number
@@ -26,12 +26,12 @@ extension Sequence<RenumberedRow> {
         return current
     }
 
-    /// One line for each row, from its first identifier to its last.
+    /// One element for each row, from its first identifier to its last.
     package func composed() -> [RenumberedRow] {
         var lines: [RenumberedRow] = []
         var places: [PersistentIdentifier: Int] = [:]
         for step in Dictionary(grouping: self, by: \.number).sorted(by: { $0.key < $1.key }).map(\.value) {
-            // Who had the old identifiers before the step, all looked up before anyone gets a new one.
+            // The rows with the old identifiers are all looked up before any row gets a new one.
             let found = step.map { places.removeValue(forKey: $0.old) }
             for (row, place) in zip(step, found) {
                 if let place {

@@ -4,11 +4,11 @@ import AnnalsSQLite
 import Foundation
 package import GRDB
 
-/// Rows of this store that are called otherwise since a rebase: an integer key that another replica had taken first, a reference
-/// in a key to such a row, or a row that was made one with another.
+/// Rows of this store that got another identifier in a rebase. Another replica used an integer key first, a key contains a
+/// reference to such a row, or a row was merged into another.
 ///
-/// The conflict journal tells of them too, but only once the space has ordered them, and without saying when it happened here;
-/// whoever holds an old identifier must know from which moment on it means another row.
+/// The conflict journal has these changes too, but only after the space has ordered them, and without the time of the change in
+/// this store. Code that holds an old identifier must know from when on it means another row.
 package enum RenumberedRows {
     package static let schema = """
         CREATE TABLE IF NOT EXISTS annals_renumbered (
@@ -19,7 +19,7 @@ package enum RenumberedRows {
         ) WITHOUT ROWID;
         """
 
-    /// What a laid transaction calls otherwise than its author did.
+    /// An identifier that a rebased transaction uses instead of its author's.
     package struct Renaming {
         package var old: PersistentIdentifier
         package var new: PersistentIdentifier
@@ -30,11 +30,11 @@ package enum RenumberedRows {
         }
     }
 
-    /// - Parameter number: of the transaction of history that has the rows under their new keys.
+    /// - Parameter number: the transaction of history that has the rows under their new keys.
     package static func note(_ db: Database, _ renamings: [Renaming], in number: Int64) throws {
         guard !renamings.isEmpty else { return }
         if try !db.tableExists("annals_renumbered") {
-            // A store that was joined before there was this table.
+            // The store joined with a version of Annals that did not create this table.
             try db.execute(sql: schema)
             try StoreSchema.noteSchemaVersion(db)
         }
@@ -46,7 +46,7 @@ package enum RenumberedRows {
         for renaming in renamings { try insert.execute(arguments: [number, text(renaming.old), text(renaming.new)]) }
     }
 
-    /// Oldest first; what one transaction renamed happened at once.
+    /// Oldest first. The changes of one transaction are simultaneous.
     package static func load(_ db: Database, after number: Int64) throws -> [RenumberedRow] {
         guard try db.tableExists("annals_renumbered") else { return [] }
         return try GRDB.Row.fetchAll(
@@ -65,13 +65,14 @@ package enum RenumberedRows {
         try db.cachedStatement(sql: "DELETE FROM annals_renumbered WHERE number <= ?").execute(arguments: [number])
     }
 
-    /// Whether the notes from a point of history on are all there.
+    /// Whether all notes after a point of history are available.
     package static func reach(_ db: Database, after number: Int64) throws -> Bool {
         guard try StoreSchema.exists(db) else { return true }
         return try number >= Meta(db).integer(.renumberedUntil) ?? 0
     }
 
-    /// Once a store has left its space. The notes are history's: whoever holds an old identifier asks for them still.
+    /// Called after a store has left its space. Notes belong to history, because code that holds an old identifier still needs
+    /// them.
     package static func dropIfEmpty(_ db: Database) throws {
         guard try db.tableExists("annals_renumbered"), try Int.fetchOne(db, sql: "SELECT 1 FROM annals_renumbered LIMIT 1") == nil
         else { return }

@@ -1,14 +1,13 @@
 import AnnalsSchema
 
-/// The rows that a long section changes several times, found in one pass that reads only keys.
+/// The rows that a long section changes several times. One pass that reads only keys finds them.
 ///
-/// Four bytes are kept per changed row while it looks. Two rows may share a hash; then both are folded, which costs
-/// memory and nothing else.
+/// It keeps four bytes for each changed row. If two rows share a hash, both are folded, which costs only memory.
 struct RepeatedRows {
-    /// How many raw changes are about such rows.
+    /// The number of raw changes of such rows.
     package private(set) var changes = 0
     private var hashes: Set<UInt32> = []
-    /// Hashes of repeated rows that changed their key: all changes of such rows are folded together.
+    /// Hashes of repeated rows that changed their key. All changes of such rows are folded together.
     private var moved: Set<UInt32> = []
 
     init(_ source: RawChangeScan, _ section: NetChanges.Section) throws {

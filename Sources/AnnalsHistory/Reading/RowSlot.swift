@@ -1,10 +1,10 @@
 internal import AnnalsCore
 import AnnalsSchema
 
-/// A row as it stood at some moment, under one identity.
+/// The state of a row at some time, under one identity.
 struct RowState: Hashable, Sendable {
     package var row: [Value]
-    /// Only where the rowid is the identity.
+    /// Set only if the rowid is the identity.
     package var rowid: Int64?
 
     init(_ row: [Value], rowid: Int64? = nil) {
@@ -18,26 +18,26 @@ struct RowState: Hashable, Sendable {
     }
 }
 
-/// One raw change as one identity saw it; nil stands for "no such row".
+/// One raw change from the view of one identity; nil means that the row does not exist.
 struct RowEdge: Sendable {
     package var id: Int64
     package var from: RowState?
     package var to: RowState?
-    /// The identity the row moved on to.
+    /// The identity that the row moved to.
     package var next: RowIdentity?
-    /// It happened just before the change with this id, though it was written down later.
+    /// It happened directly before the change with this id, although it was written later.
     package var precedes: Int64?
-    /// Places of values that it left as they were and does not hold.
+    /// Indices of values that it did not change and does not have.
     package var leftOut: [Int] = []
 
-    /// Earlier things first; what precedes a change before the change itself.
+    /// In the order of events. A change that precedes another one is sorted before it.
     static func happensBefore(_ left: RowEdge, _ right: RowEdge) -> Bool {
         let (a, b) = (left.precedes ?? left.id, right.precedes ?? right.id)
         return a == b ? left.precedes != nil && right.precedes == nil : a < b
     }
 }
 
-/// Everything that happened under one identity within a transaction, in its order.
+/// All changes of one identity within a transaction, in their order.
 struct RowSlot: Sendable {
     private(set) var edges: [RowEdge] = []
     private var isInOrder = true
@@ -47,14 +47,14 @@ struct RowSlot: Sendable {
         if edge.precedes != nil { isInOrder = false }
     }
 
-    /// To be done once all are there: one that is sorted in where it belongs moves all after it.
+    /// Called once after all changes were added, because inserting one at its place would move all later ones.
     mutating func bringInOrder() {
         guard !isInOrder else { return }
         edges.sort(by: RowEdge.happensBefore)
         isInOrder = true
     }
 
-    /// Forgets the values at a place.
+    /// Deletes the values of a column.
     package mutating func clear(_ place: Int) {
         for index in edges.indices {
             edges[index].from?.row[place] = .null
@@ -62,8 +62,8 @@ struct RowSlot: Sendable {
         }
     }
 
-    /// The same with what a foreign key's action did to a row behind the change that brought the row here: where a row refers
-    /// to itself and its key changes, the action is written down first.
+    /// The changes, with the action of a foreign key moved after the change that brought the row to this identity. If a row refers
+    /// to itself and its key changes, the action is captured first.
     var actionsAfterArrivals: [RowEdge] {
         var sorted = edges
         for arrival in edges where arrival.from == nil {
@@ -76,8 +76,8 @@ struct RowSlot: Sendable {
         return sorted
     }
 
-    /// Entered how often more than left, per state, nil being "no such row": below zero for a beginning, above for an
-    /// end.
+    /// For each state how often it was entered minus how often it was left; nil means that the row does not exist. The result is
+    /// negative for the initial state and positive for the final one.
     package func balance() -> [RowState?: Int] {
         var balance: [RowState?: Int] = [:]
         for edge in edges {
@@ -88,23 +88,23 @@ struct RowSlot: Sendable {
     }
 }
 
-/// How far a raw change's place among its transaction's can be trusted.
+/// Whether the order of a transaction's raw changes is reliable.
 package enum RawChangeOrder: Sendable {
-    /// Ours were the first AFTER triggers to run, as `Drift` sees to.
+    /// The capture triggers were the first AFTER triggers to run, which `Drift` ensures.
     case asHappened
-    /// A program's own triggers may have run before ours, and written rows in between.
+    /// A program's own triggers may have run before the capture triggers and written rows in between.
     case unknown
 }
 
-/// What was under one identity before and after, and who came and went between.
+/// The states of one identity before and after, and the arrivals and departures in between.
 struct RowLives: Sendable {
     package private(set) var start: RowState?
     package private(set) var end: RowState?
-    /// Ids of the changes that brought a row here.
+    /// Ids of the changes that brought a row to this identity.
     private(set) var arrivals: [Int64] = []
     private(set) var departures: [(id: Int64, next: RowIdentity?)] = []
 
-    /// - Parameter columns: what was taken out of the slot and is told apart.
+    /// - Parameter columns: the columns that were removed from the slot and computed separately.
     init(_ slot: RowSlot, _ order: RawChangeOrder, columns: [ColumnLife] = []) {
         var slot = slot
         slot.bringInOrder()
@@ -129,14 +129,14 @@ struct RowLives: Sendable {
 
     private typealias Ends = (start: RowState?, end: RowState?)
 
-    /// Follows the changes one after another; nil when one does not continue those before.
+    /// Follows the changes as a sequence; nil if one does not continue the one before.
     ///
-    /// A program's BEFORE trigger that changes the very row leaves SQLite with the old row it had read already: then a
-    /// change is stale, it begins at a state that was left a moment ago, and continues from what the trigger made of it.
+    /// If a program's BEFORE trigger changes the row that is being changed, SQLite still uses the old row that it had read. Such a
+    /// change is stale: it begins at a state that was left before, and continues from the state that the trigger made.
     private static func inOrder(_ edges: [RowEdge], allowsStale: Bool = false) -> Ends? {
         guard let first = edges.first else { return nil }
         var present = first.to
-        // Whole rows, which cost something to hash.
+        // A set of whole rows, which is not free to hash.
         var left: Set<RowState> = []
         if allowsStale, let from = first.from { left.insert(from) }
         for edge in edges.dropFirst() {
@@ -149,9 +149,10 @@ struct RowLives: Sendable {
         return (first.from, present)
     }
 
-    /// The state left more often than entered, and the one entered more often than left; nil when that is not one each.
+    /// The state that is left more often than entered, and the state that is entered more often than left; nil if there is not
+    /// exactly one of each.
     ///
-    /// Each change taken as a step from one state to another, whatever their order: this is how a path's ends are told.
+    /// Each change is a step from one state to another. The ends of the path follow from its steps in any order.
     private static func byBalance(_ slot: RowSlot) -> Ends? {
         let open = slot.balance().filter { $0.value != 0 }
         guard !open.isEmpty else {
