@@ -8,10 +8,10 @@ import AnnalsSQLite
 package import GRDB
 import GRDBSQLite
 
-/// What saving edited rows needs of the inside of a store: rows as they are, the merge rules, who is in the way.
+/// What saving edited rows needs from a store: the stored rows, the merge rules, and conflicting rows.
 ///
-/// A save stands to the stored rows as a rebase stands to the log: "incoming" is what is to be saved, base is what its author
-/// had read. So columns are settled by the rule that settles them in a rebase, with the store's own policies.
+/// A save works like a rebase: the edited row is "incoming", the stored row is "stored", and the row that the editor had read is
+/// the base. So the rule and the store's policies that settle columns in a rebase settle them here too.
 package final class SaveSession {
     package let db: Database
     package let catalog: TableCatalog
@@ -19,15 +19,15 @@ package final class SaveSession {
     private let configured: MergePolicies
     private var loaded: MergePolicies?
 
-    /// Which side a column goes to that both changed and whose policy does not combine.
+    /// The side that wins a column that both sides changed, if the column's policy does not combine.
     package enum Trump: Sendable {
         case store, object
     }
 
-    /// A row that has a unique tuple which another row wants.
+    /// A row that has a unique tuple which another row needs.
     package struct Holder {
         package var row: [Value]
-        /// Places of the index's columns; nil where it stands over expressions or generated columns.
+        /// Indices of the index's columns; nil if the index has expressions or generated columns.
         package var places: [Int]?
         package var isKey: Bool
     }
@@ -49,7 +49,7 @@ package final class SaveSession {
 
     // MARK: Rows
 
-    /// The row of a key as it is stored; nil where there is none.
+    /// The stored row of a key; nil if there is none.
     package func row(_ key: [Value], of table: DeclaredTable) throws -> [Value]? {
         try fetch(table, table.keyCondition(), key)
     }
@@ -69,17 +69,17 @@ package final class SaveSession {
         return try statement.step() ? statement.values(0..<table.columns.count) : nil
     }
 
-    /// What the column would hold once the value is written to it.
+    /// The value that the column would hold if this value were written to it.
     package func asStored(_ value: Value, _ place: Int, of table: DeclaredTable) throws -> Value {
         try session.asStored(value, in: table.columns[place])
     }
 
     // MARK: Merging
 
-    /// The stored row with what was changed merged into it, column by column.
+    /// The stored row with the edits merged into it, column by column.
     ///
-    /// A column whose policy combines, the space's or the program's, combines here too. The others go where `trump` says, if
-    /// both sides changed them.
+    /// A column with a combining policy of the space or the program combines here too. For other columns, `trump` decides if both
+    /// sides changed them.
     package func merged(_ table: DeclaredTable, base: [Value], stored: [Value], mine: [Value], _ trump: Trump) throws -> [Value] {
         let rules = try policies()[table.name]
         var merged = stored
@@ -115,14 +115,14 @@ package final class SaveSession {
 
     // MARK: Constraints
 
-    /// Rows that keep another out of a table's key and unique indexes; that row's own stored form is not among them.
+    /// Rows that conflict with a row in the table's key and unique indexes, without the stored form of the row itself.
     package func holders(of row: [Value], in table: DeclaredTable, exceptKey own: [Value]?) throws -> [Holder] {
         try UniqueHolders(session, table) { try self.row($0, of: table) }.collisions(of: row)
             .filter { collision in table.primaryKey.map { collision.holder[$0] } != own }
             .map { Holder(row: $0.holder, places: $0.places, isKey: $0.isKey) }
     }
 
-    /// Whether a foreign key is broken that is looked at only at COMMIT.
+    /// Whether a deferred foreign key is violated; SQLite checks it only at COMMIT.
     package var hasBrokenForeignKeys: Bool {
         var current: CInt = 0
         var highest: CInt = 0
@@ -135,11 +135,11 @@ extension Store {
     /// Saves edits as one transaction of history.
     ///
     /// - Parameters:
-    ///   - take: what is to be saved, asked for when it is this save's turn; nil when there is nothing.
-    ///   - conclude: told which rows of some tables the transaction wrote, as far as history has them, those among them that cascades
+    ///   - take: returns what to save, at the start of this save's write transaction; nil if there is nothing.
+    ///   - conclude: can ask which rows of some tables the transaction wrote, according to history, including those that cascades
     ///     and triggers wrote.
-    ///   - done: told of what was saved after COMMIT, before another save begins.
-    /// - Returns: what `done` makes of it; nil where there was nothing to save.
+    ///   - done: called after COMMIT with what was saved, before another save begins.
+    /// - Returns: the result of `done`; nil if there was nothing to save.
     package func save<Edits, Saved, Outcome: Sendable>(
         author: String?, contextName: String?, take: @escaping @Sendable () -> Edits?,
         write: @escaping @Sendable (SaveSession, Edits) throws -> Saved,
@@ -155,7 +155,7 @@ extension Store {
                 guard let edits = take() else { return nil }
                 var open: SaveSession?
                 let (saved, token) = try inManagedTransaction(db, author: author, contextName: contextName) { db in
-                    // Rows of one save may refer to each other, whatever their order.
+                    // Rows of one save may refer to each other in any order.
                     try db.execute(sql: "PRAGMA defer_foreign_keys = ON")
                     let session = try SaveSession(db, configuration, schema)
                     open = session
@@ -175,12 +175,12 @@ extension Store {
         do {
             return try Set(HistoryReader(db, tables: schema.tables(db)).touchedRows(request))
         } catch let error as AnnalsError where error.code == .tokenExpired {
-            // A table's history begins anew here.
+            // A table's history starts again here.
             return []
         }
     }
 
-    /// Reads for an edit context: with the tables as they are declared, and with the number of history's newest transaction.
+    /// Reads for an edit context, with the declared tables and the number of history's newest transaction.
     package func readForEditing<T: Sendable>(
         _ body: @escaping @Sendable (Database, TableCatalog, _ newest: Int64) throws -> T
     ) async throws -> T {
@@ -193,9 +193,9 @@ extension Store {
         }
     }
 
-    /// Rows that a sync gave other keys after a point of history, oldest first.
+    /// Rows that got other keys in a sync after a point of history, oldest first.
     ///
-    /// - Throws: `AnnalsError` with code `tokenExpired` where some of that was purged: an identifier may mean another row by now.
+    /// - Throws: `AnnalsError` with code `tokenExpired` if some of this was purged, because an identifier may mean another row now.
     package static func renumberedRows(_ db: Database, after number: Int64) throws -> [RenumberedRow] {
         guard try RenumberedRows.reach(db, after: number) else {
             throw AnnalsError(

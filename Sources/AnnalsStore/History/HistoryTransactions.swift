@@ -3,15 +3,14 @@ public import AnnalsHistory
 import AnnalsSQLite
 import GRDB
 
-/// Transactions of history, oldest first, fetched page by page: memory stays flat however long history is, and nobody
-/// waits for whoever reads slowly.
+/// Transactions of history, oldest first, fetched in pages. Memory does not grow with the history, and a slow reader blocks nobody.
 ///
 ///     for try await transaction in store.history(HistoryRequest(after: token).tables("invoice")) {
 ///         print(transaction.number, try await store.changes(in: transaction).count)
 ///     }
 ///
-/// Other programs' writes are recorded when it begins. It ends with what was committed by the time its last page was fetched;
-/// `remoteChanges` tells of more.
+/// Writes of other programs are recorded when the iteration begins. It ends with the transactions that were committed when the last
+/// page was fetched; `remoteChanges` reports later ones.
 public struct HistoryTransactions: AsyncSequence, Sendable {
     public typealias Failure = any Error
 
@@ -35,7 +34,7 @@ public struct HistoryTransactions: AsyncSequence, Sendable {
             (self.store, self.request, self.pageSize, self.left) = (store, request, pageSize, left)
         }
 
-        /// - Throws: `AnnalsError`: `tokenExpired` also where the pages to come were purged meanwhile.
+        /// - Throws: `AnnalsError`; `tokenExpired` also if the next pages were purged meanwhile.
         public mutating func next() async throws -> HistoryTransaction? {
             if page.isEmpty { try await fetch() }
             return page.popFirst()
@@ -58,13 +57,13 @@ public struct HistoryTransactions: AsyncSequence, Sendable {
 }
 
 extension Store {
-    /// The transactions of a request, in pages of so many.
+    /// The transactions of a request, in pages of this size.
     public func history(_ request: HistoryRequest = HistoryRequest(), pageSize: Int = 256) -> HistoryTransactions {
         precondition(pageSize > 0, "a page has a transaction at least")
         return HistoryTransactions(store: self, request: request, pageSize: pageSize)
     }
 
-    /// How many transactions a request finds, other programs' writes recorded first.
+    /// The number of transactions that a request finds. Records writes of other programs first.
     ///
     /// - Throws: `AnnalsError` with code `tokenExpired`, `tokenUnknown` or `notTracked`.
     public func historyCount(_ request: HistoryRequest = HistoryRequest()) async throws -> Int {
@@ -72,16 +71,16 @@ extension Store {
         return try await read { db in try HistoryReader(db).count(request) }
     }
 
-    /// What a transaction did to each row, parents' tables first; with a request, only what that asks for. Large
-    /// transactions are better visited, with `forEachChange`.
+    /// The net change of each row in a transaction, parents' tables first. With a request, only the changes that match it. For
+    /// large transactions use `forEachChange`.
     public func changes(in transaction: HistoryTransaction, _ request: HistoryRequest = HistoryRequest()) async throws -> [HistoryChange] {
         try await read { db in try HistoryReader(db).changes(in: transaction, request) }
     }
 
-    /// Visits every change of a request's transactions, other programs' writes recorded first. One change is held at a time,
-    /// and all of them are of one moment; in a file without WAL other programs cannot commit meanwhile.
+    /// Visits every change of a request's transactions. Records writes of other programs first. Only one change is in memory at a
+    /// time, and all are from one read transaction. In a file without WAL other programs cannot commit meanwhile.
     ///
-    /// - Throws: `AnnalsError` as `historyCount`, and what `visit` throws.
+    /// - Throws: `AnnalsError` as `historyCount`, and errors of `visit`.
     public func forEachChange(
         _ request: HistoryRequest = HistoryRequest(), _ visit: @escaping @Sendable (HistoryTransaction, HistoryChange) throws -> Void
     ) async throws {
@@ -95,8 +94,8 @@ extension Store {
         }
     }
 
-    /// The rows that a request's transactions touched, each once, in the order in which they were touched first; a row that got
-    /// another key under both.
+    /// The rows that a request's transactions changed, each once, in the order of their first change. A row that got another key is
+    /// in the list under both keys.
     ///
     /// - Throws: `AnnalsError` as `historyCount`.
     public func touchedRows(_ request: HistoryRequest = HistoryRequest()) async throws -> [PersistentIdentifier] {

@@ -8,9 +8,9 @@ import GRDB
 extension Store {
     /// Runs SQL statements as a migration; see `migrate(label:renames:tracking:rebuilding:_:)`.
     ///
-    /// - Returns: how many statements there were, and how many conflicts were settled between what was kept until now and the store's
+    /// - Returns: the number of statements, and the number of conflicts that were settled between deferred cells and the store's
     ///   own writes.
-    /// - Throws: `AnnalsError`; also `usage` where a statement would end the transaction. Nothing is changed then.
+    /// - Throws: `AnnalsError`; also `usage` if a statement would end the transaction. Nothing is changed then.
     @discardableResult
     package func migrate(
         label: String, renames: [Rename] = [], tracking: NewTables = .none, sql: String
@@ -24,7 +24,7 @@ extension Store {
 
 /// A migration as a file of statements.
 private enum MigrationScript {
-    /// Statements that would end the transaction, or leave it.
+    /// Statements that would end or bypass the transaction.
     private static let forbidden: Set<String> = [
         "BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "ATTACH", "DETACH", "VACUUM",
     ]
@@ -54,7 +54,7 @@ private enum MigrationScript {
         return count
     }
 
-    /// A name of Annals' own. Text in single quotes is one only where SQLite takes it for a name.
+    /// A name of an object of Annals in the statement. Text in single quotes counts only where SQLite reads it as a name.
     private static func ownName(in sql: String, _ own: Set<String>) -> String? {
         let source = Array(sql.utf8)
         let tokens = SQLToken.all(in: source)

@@ -5,9 +5,9 @@ public import AnnalsSchema
 import AnnalsSQLite
 public import GRDB
 
-/// Which of the tables that a migration makes get a history, and are kept in step.
+/// Which of the tables that a migration creates get a history and are synced.
 public enum NewTables: Sendable {
-    /// None by the migration itself. A store that was told to track all tracks them when it is looked at next.
+    /// None in the migration itself. If the store tracks all tables, it tracks them the next time Annals checks it.
     case none
     /// All that can be tracked.
     case all
@@ -15,36 +15,36 @@ public enum NewTables: Sendable {
 }
 
 extension Store {
-    /// Changes the schema, and rows with it, as one transaction of history, with origin migration.
+    /// Changes the schema, and rows with it, as one transaction of history with origin migration.
     ///
     ///     try await store.migrate(label: "v2: priorities", tracking: .all) { db in
     ///         try db.execute(sql: "ALTER TABLE todo ADD COLUMN priority INTEGER NOT NULL DEFAULT 0")
     ///         try db.execute(sql: "UPDATE todo SET priority = 1 WHERE title LIKE '%!'")
     ///     }
     ///
-    /// What other programs wrote before is sealed first. Foreign keys are not enforced meanwhile, so that tables can be rebuilt;
-    /// they are checked before COMMIT.
+    /// Earlier writes of other programs are recorded first. Foreign keys are off meanwhile, so that tables can be rebuilt; they are
+    /// checked before COMMIT.
     ///
-    /// In a store that is joined to a space, new tables and new columns with a default are told to the space, with the rows that the
-    /// migration changed, if the space does not have them yet. If it has, what the migration did to rows stays nobody's business, and
-    /// what the log says of the new tables and columns comes into the rows instead. Without a difference to the space's schema the
-    /// rows are work like any other.
+    /// In a store that is joined to a space, new tables and new columns with a default go to the space, together with the rows that
+    /// the migration changed, if the space does not have them yet. If the space has them already, the migration's changes of rows
+    /// are not synced, and the log's values for the new tables and columns replace them. If the schema equals the space's, the
+    /// changes of rows are synced like any other.
     ///
-    /// Renames that are declared are made before `updates`; where another program made one already, by rebuilding a table as an example,
-    /// it is only known for one from then on. In a space a name is a store's own business, and clones get the newest one.
+    /// Declared renames are done before `updates`. If another program already renamed something, for example by rebuilding a table,
+    /// the declaration only makes the rename known. In a space, every store keeps its own names, and clones get the newest names.
     ///
     ///     try await store.migrate(label: "v3", renames: [.column("title", of: "todo", to: "heading"), .table("todo", to: "task")])
     ///
     /// - Parameters:
-    ///   - label: what history calls it.
+    ///   - label: the name of the transaction in history.
     ///   - renames: tables and columns that get another name, in this order.
     ///   - tracking: which new tables are tracked.
-    ///   - rebuilding: tracked tables that `updates` drops and makes anew, or takes columns from. What they held is compared with
-    ///     what they hold in the end, so that history goes on through it; without this, SQLite refuses `DROP COLUMN`, and older
-    ///     tokens expire when a table is made anew.
+    ///   - rebuilding: tracked tables that `updates` drops and creates again, or whose columns it drops. Their rows before and
+    ///     after are compared, so that history continues. Without this, SQLite refuses `DROP COLUMN`, and older tokens expire if a
+    ///     table is created again.
     ///   - updates: the statements, on the connection that writes.
-    /// - Throws: `AnnalsError`: `schemaRefused` where a joined store's tables would differ from the space's otherwise, `constraint`
-    ///   where rows break a foreign key; what `updates` throws. Nothing is changed then.
+    /// - Throws: `AnnalsError`: `schemaRefused` if a joined store's tables would differ from the space's in another way,
+    ///   `constraint` if rows violate a foreign key; errors of `updates`. Nothing is changed then.
     @discardableResult
     public func migrate<T: Sendable>(
         label: String, renames: [Rename] = [], tracking: NewTables = .none, rebuilding: [String] = [],
@@ -56,9 +56,9 @@ extension Store {
         }.value
     }
 
-    /// - Parameter updates: what throws there is passed on as it is, unless it says that it is the caller's.
-    /// - Returns: what `updates` returns, and the conflicts that were settled between the store's own writes and what was kept from newer
-    ///   replicas until now.
+    /// - Parameter updates: its errors are passed on unchanged, unless they are marked as the caller's.
+    /// - Returns: the result of `updates`, and the number of conflicts that were settled between the store's own writes and
+    ///   deferred cells from newer replicas.
     func migrateCounting<T: Sendable>(
         label: String, renames: [Rename], tracking: NewTables, _ updates: @escaping @Sendable (Database, RebuiltTables) throws -> T
     ) async throws -> (value: T, conflicts: Int) {
@@ -75,20 +75,20 @@ extension Store {
         return (value, isCaughtUp ? try await takeKept() : 0)
     }
 
-    /// Gives tables and columns other names, and changes nothing else; see `migrate(label:renames:tracking:rebuilding:_:)`.
+    /// Renames tables and columns, and changes nothing else; see `migrate(label:renames:tracking:rebuilding:_:)`.
     public func migrate(label: String, renames: [Rename]) async throws {
         try await migrate(label: label, renames: renames) { _ in }
     }
 }
 
-/// One migration, from sealing what was there before to what the space is told.
+/// One migration, from recording earlier writes to the schema entry for the space.
 struct Migrating {
     private let db: Database
     private let step: StoreStep
     private let label: String
     private let renames: [Rename]
     private let tracking: NewTables
-    /// What does not fit the space is told by `sync`, and undoes nothing.
+    /// If true, a schema that the space does not accept does not undo the migration; `sync` reports it.
     private let isLenient: Bool
 
     init(_ db: Database, _ step: StoreStep, _ label: String, _ renames: [Rename], _ tracking: NewTables, isLenient: Bool = false) {
@@ -96,10 +96,10 @@ struct Migrating {
         (self.tracking, self.isLenient) = (tracking, isLenient)
     }
 
-    /// Runs the body in a write transaction without foreign keys, so that tables can be rebuilt.
+    /// Runs the body in a write transaction with foreign keys off, so that tables can be rebuilt.
     static func inTransaction<T>(_ db: Database, _ body: () throws -> T) throws -> T {
         let enforces = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? false
-        // It does nothing inside a transaction.
+        // The pragma has no effect inside a transaction.
         try db.execute(sql: "PRAGMA foreign_keys = OFF")
         defer { if enforces { SQLiteStatements.putBack("PRAGMA foreign_keys = ON", on: db) } }
         var outcome: T?
@@ -111,7 +111,7 @@ struct Migrating {
         return outcome
     }
 
-    /// Returns also whether the store has by now what it lacked.
+    /// Also returns whether the store now has tables or columns that it lacked.
     func run<T>(_ updates: (Database, RebuiltTables) throws -> T) throws -> (T, Bool) {
         try step.recordExternal()
         let renames = try DeclaredRenames(db, renames)
@@ -170,7 +170,7 @@ struct Migrating {
             .schemaRefused, operation: "migrate", "the table \(refused.name) cannot be tracked", hint: "annals track --dry-run says why")
     }
 
-    /// - Parameter before: what was without its parent already.
+    /// - Parameter before: violations that existed before the migration.
     private func checkReferences(before: [(key: FileChecks.Key, count: Int)]) throws {
         let broken = try FileChecks(db: db).foreignKeys()
         guard let first = broken.first(where: { now in now.count > (before.first { $0.key == now.key }?.count ?? 0) }) else { return }
@@ -180,28 +180,27 @@ struct Migrating {
     }
 }
 
-/// What a migration of a joined store is to its space: additions that it is told of, with the rows that were changed, or nothing that
-/// it had not.
+/// What a migration of a joined store means for its space: additions with the rows that were changed, or nothing new.
 struct MigrationOffering {
     private let db: Database
     private let step: StoreStep
     private let label: String?
 
-    /// nil where the store is not joined.
+    /// nil if the store is not joined.
     init?(_ step: StoreStep, label: String?) throws {
         (db, self.step, self.label) = (step.db, step, label)
         guard try StoreSchema.exists(db), try ReplicaState.load(db) != nil else { return nil }
     }
 
-    /// Moves what was written before into the outbox, as work of its own.
+    /// Moves earlier writes into the outbox as transactions of their own.
     func begin() throws {
         try step.filler().fill()
     }
 
-    /// Moves the migration there as what it is to the space.
+    /// Moves the migration into the outbox.
     ///
-    /// - Parameter number: its transaction; nil where it changed nothing.
-    /// - Returns: whether the store has by now what it lacked.
+    /// - Parameter number: its transaction; nil if it changed nothing.
+    /// - Returns: whether the store now has tables or columns that it lacked.
     func end(_ number: Int64?) throws -> Bool {
         let comparison = try step.schemaComparison()
         let filler = try step.filler()
@@ -212,7 +211,7 @@ struct MigrationOffering {
         if let number, isOffer || comparison.isCaughtUp, let id = try filler.append(number, UserDecisions()) {
             try PendingSchemaEntries.note(db, id, isOffer ? .rows : .own, of: entry)
         }
-        // Rows without a difference are work like any other.
+        // If the schema equals the space's, changed rows are synced like any other.
         try filler.fill()
         return comparison.isCaughtUp
     }

@@ -6,8 +6,8 @@ import AnnalsWire
 import GRDB
 
 extension Store {
-    /// Makes what the space's schema has and this store lacks, where it takes that from the log. What was kept goes into the rows
-    /// next. False where there was nothing to do.
+    /// Creates tables and columns that the space's schema has and this store lacks, if the store adopts them from the log. Their
+    /// deferred values are applied next. Returns false if there was nothing to do.
     func adoptSchema() async throws -> Bool {
         guard configuration.newSchemas != .wait else { return false }
         let taking = configuration.newSchemas
@@ -17,7 +17,7 @@ extension Store {
             let behind = try step.schemaComparison().behind
             let isCalledOtherwise = try !CurrentNames.differing(db, space, step.tables()).isEmpty
             guard !behind.isEmpty || isCalledOtherwise, try !UnverifiedRows.isNoted(db), try !Push.isUnderWay(db) else { return false }
-            // What waits in history is older than what is made now.
+            // Writes that are still in history are older than the new tables and columns.
             try step.filler().fill()
             if !behind.isEmpty {
                 try SchemaAdoption.make(space.additions(behind), space, db, step.environment)

@@ -4,26 +4,26 @@ import AnnalsReplica
 import AnnalsRows
 package import GRDB
 
-/// What a read transaction sees beyond a token: which rows are others than they were there.
+/// The rows that changed between a token and the state that a read transaction sees.
 ///
-/// For whoever keeps what a request brought and wants to look only at what changed.
+/// For code that keeps the result of a request and needs only the changes.
 package struct CommittedRows: Sendable {
-    /// Where history stands in that read.
+    /// The latest point of history in that read.
     package var token: HistoryToken
-    /// nil where history cannot tell: it does not reach back to the token, not all that is written is sealed, or there are more
-    /// rows than were asked for. Everything may have changed then.
+    /// nil if history cannot say: it does not reach back to the token, some writes are not recorded, or more rows changed than the
+    /// limit. Then all rows may have changed.
     package var rows: Set<PersistentIdentifier>?
-    /// Rows that a sync gave another key since, one line for each.
+    /// Rows that got another key in a sync since, one element for each.
     package var renumbered: [RenumberedRow]
 }
 
 extension Store {
-    /// Looks through history from a token to the state that this access reads.
+    /// Reads history from a token to the state that this access sees.
     ///
     /// - Parameters:
-    ///   - tables: only these tables' rows; none for all.
-    ///   - limit: of rows; where there are more it is not worth telling them apart.
-    ///   - isWanted: which changes count.
+    ///   - tables: only rows of these tables; empty: all tables.
+    ///   - limit: the maximum number of rows; beyond it the rows are not listed.
+    ///   - isWanted: selects changes.
     package func committedRows(
         _ db: Database, after token: HistoryToken?, tables: [String], limit: Int, _ isWanted: (HistoryChange) -> Bool
     ) throws -> CommittedRows {
@@ -53,5 +53,5 @@ extension Store {
     }
 }
 
-/// Ends a visit: there are more rows than are worth telling apart.
+/// Ends a visit when the limit of rows is exceeded.
 private struct Enough: Error {}

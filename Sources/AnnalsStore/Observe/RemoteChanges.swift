@@ -5,20 +5,20 @@ import AnnalsRows
 import GRDB
 import Synchronization
 
-/// Commits to a store, by any process; close ones are told as one.
+/// Commits to a store by any process. Commits in quick succession are reported as one.
 public struct RemoteChange: Hashable, Sendable {
-    /// Where history stands after them.
+    /// The latest point of history after these commits.
     public let token: HistoryToken
     public let storeIdentifier: String
-    /// Whether one of them was not made through this `Store`: another process's, or another connection's of this one.
+    /// Whether one of the commits was not made through this `Store`, but by another process or another connection of this process.
     public let isExternal: Bool
-    /// Rows that a sync gave other keys meanwhile, each from its first identifier to its last. Whoever holds one of the old
-    /// identifiers goes on with the new one.
+    /// Rows that got other keys in a sync meanwhile, each from its first identifier to its last. Code that holds an old identifier
+    /// must use the new one.
     public let renumbered: [RenumberedRow]
 }
 
-/// Tells of every commit that changed tracked rows, by this process or another, until the task that iterates is cancelled; it throws
-/// once the store is closed.
+/// Reports every commit that changed tracked rows, by this process or another, until the iterating task is cancelled. It throws
+/// when the store is closed.
 ///
 ///     var last = try await store.latestToken()
 ///     for try await change in store.remoteChanges {
@@ -26,17 +26,17 @@ public struct RemoteChange: Hashable, Sendable {
 ///         last = change.token
 ///     }
 ///
-/// Commits count from the moment the sequence was made. Those that come close together, or while its consumer is busy, are
-/// told as one, with the token after the last: read history from your own token on and nothing is missed. What other
-/// programs wrote is sealed before it is told. Of commits that a purge took before they were told, it says that they may be external. It is
-/// for one task; make one for each.
+/// Commits count from the creation of the sequence. Commits in quick succession, or while the consumer is busy, are reported as
+/// one, with the token after the last one. So read history from your own token on, and nothing is missed. Writes of other programs
+/// are recorded before they are reported. If a purge deleted commits before they were reported, `isExternal` is true. A sequence is
+/// for one task; create one for each.
 public struct RemoteChanges: AsyncSequence, Sendable {
     public typealias Failure = any Error
 
     let store: Store
     let source: Result<any CommitNotices, any Error>
     let foreign: Int
-    /// The point from which on commits are told; nil where there was no history yet.
+    /// The point from which commits are reported; nil if there was no history yet.
     let told: HistoryToken?
     /// There may be commits already.
     let isDue: Bool
@@ -63,13 +63,13 @@ public struct RemoteChanges: AsyncSequence, Sendable {
         fileprivate let source: Result<any CommitNotices, any Error>
         fileprivate var told: HistoryToken?
         fileprivate var foreign: Int
-        /// There is something to look for without waiting.
+        /// Check before waiting.
         fileprivate var isDue: Bool
-        /// History must still reach back to `told`, which whoever iterates has named.
+        /// History must still reach back to `told`, because the caller gave that token.
         fileprivate var mustHold: Bool
 
-        /// - Throws: `AnnalsError`, with code `notTracked` where there is no history, `tokenExpired` or `tokenUnknown` where the sequence
-        ///   was to begin after a token that history does not hold, and `usage` when the store is closed or another task waits for the same
+        /// - Throws: `AnnalsError`, with code `notTracked` if there is no history, `tokenExpired` or `tokenUnknown` if the sequence
+        ///   begins after a token that history does not have, and `usage` if the store is closed or another task waits for the same
         ///   sequence.
         public mutating func next() async throws -> RemoteChange? {
             do {
@@ -82,7 +82,7 @@ public struct RemoteChanges: AsyncSequence, Sendable {
                         isDue = false
                         if let change { return change }
                     } catch let error as AnnalsError where error.isRetryable {
-                        // Another program held the lock all the time. What was committed is still to be told.
+                        // Another program held the lock for the whole timeout. The commits must still be reported.
                         try await ContinuousClock().sleep(for: WatchLimits.pauseWhenBusy)
                     }
                 }
@@ -110,18 +110,18 @@ extension Store {
     /// Commits by any process from now on; see `RemoteChanges`.
     public var remoteChanges: RemoteChanges { RemoteChanges(self, after: nil) }
 
-    /// The same, beginning with what was committed after a point.
+    /// The same, beginning with commits after a point.
     public func remoteChanges(after token: HistoryToken) -> RemoteChanges { RemoteChanges(self, after: token) }
 
     struct CommittedState: Sendable {
         var token: HistoryToken
         var store: String
-        /// Strangers' transactions are among the new ones.
+        /// External transactions are among the new ones.
         var hasExternal: Bool
         var renumbered: [RenumberedRow]
     }
 
-    /// Records what strangers wrote, and says where history stands.
+    /// Records writes of other programs, and returns the latest point of history.
     fileprivate func committed(after token: HistoryToken?, mustHold: Bool) async throws -> (state: CommittedState, foreign: Int) {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         return try await translated("watch") {
@@ -148,8 +148,8 @@ extension Store {
     }
 }
 
-/// Named bounds of watching.
+/// Limits of watching.
 enum WatchLimits {
-    /// Before another look where the lock could not be had.
+    /// The pause before the next attempt if the lock was not available.
     static let pauseWhenBusy = Duration.milliseconds(50)
 }

@@ -5,24 +5,24 @@ import AnnalsWire
 import GRDB
 
 extension Store {
-    /// The conflict policies in force: the space's, then this replica's own, each from the widest scope to the narrowest.
-    /// What none of them names is settled by `lastWriterWins`, `keepFirst` and `renumber`.
+    /// The conflict policies in force: first the space's, then this replica's own, each from the widest scope to the narrowest.
+    /// What no policy names is settled by `lastWriterWins`, `keepFirst` and `renumber`.
     public func policies() async throws -> [PolicyInForce] {
         try await read { [schema] db in try StoreSchema.isReplica(db) ? PolicyTable.load(db, for: schema.tables(db)) : [] }
     }
 
-    /// Sets conflict policies: of the space, which reach every replica through the log, or of this replica only.
+    /// Sets conflict policies of the space, which reach every replica through the log, or of this replica only.
     ///
     ///     try await store.setPolicies([PolicySetting(table: "stock", column: "pieces", aspect: .update, policy: "sum")])
     ///
-    /// A setting without a policy takes an earlier one back. What was settled already stays as it is.
+    /// A setting without a policy removes an earlier one. Conflicts that are settled already do not change.
     ///
     /// - Parameters:
     ///   - settings: one for each thing to settle.
-    ///   - isOverride: for this replica's own work only.
-    ///   - author: who does it, as history tells.
-    /// - Throws: `AnnalsError`: `usage` for a policy, table or column that does not exist and for an `sql:` expression that
-    ///   SQLite does not understand, `notJoined`, `schemaRefused` where the tables do not fit the space. Nothing is set then.
+    ///   - isOverride: the policies apply only to this replica's own transactions.
+    ///   - author: the author in history.
+    /// - Throws: `AnnalsError`: `usage` for a policy, table or column that does not exist and for an `sql:` expression that SQLite
+    ///   cannot parse, `notJoined`, `schemaRefused` if the tables do not match the space. Nothing is set then.
     public func setPolicies(_ settings: [PolicySetting], isOverride: Bool = false, author: String? = nil) async throws {
         try await managed("policy") { db, step in
             _ = try ReplicaExchange(db, step.identities)
@@ -36,7 +36,7 @@ extension Store {
             try PolicyCheck(tables: tables.entries.map(\.definition)).check(settings)
             let settings = settings.map { $0.renamed(tables.firstNames) }
             if isOverride { return try PolicyTable.set(db, settings, isOverride: true) }
-            // What is called otherwise than the space knows must not be moved under a wrong name.
+            // Names that the space does not know must not get into the outbox.
             try step.schemaComparison()
             let filler = try step.filler()
             try filler.fill()

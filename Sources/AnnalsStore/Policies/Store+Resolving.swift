@@ -7,32 +7,32 @@ import AnnalsSQLite
 import AnnalsWire
 import GRDB
 
-/// What it came to that a person settled a conflict.
+/// The result of resolving a conflict.
 public enum ConflictSettlement: Sendable, Hashable {
-    /// The row has what was asked for, and had it not before.
+    /// The row was changed to the requested values.
     case changed
-    /// The row held that already; the conflict counts as resolved from now on.
+    /// The row had the requested values already. The conflict now counts as resolved.
     case agreed
-    /// The same, and it was resolved before: nothing was changed at all.
+    /// The row had the requested values already, and the conflict was resolved before. Nothing was changed.
     case nothingToDo
 }
 
 extension Store {
-    /// Settles a line of the conflict journal otherwise, or for good: the row gets the values of one side, or others.
+    /// Resolves an entry of the conflict journal: the row gets the values of one side, or other values.
     ///
     ///     try await store.resolve(17, taking: .incoming)
     ///     try await store.resolve(18, setting: ["email": .text("ann@example.org")])
     ///
-    /// What is asked for is compared with the row as it is now, whoever won then. What differs is a new transaction, which
-    /// other replicas take in like any other, and the line counts as resolved on all of them.
+    /// The requested values are compared with the current row, whichever side won before. Differences become a new transaction,
+    /// which other replicas apply like any other. The journal entry counts as resolved on all replicas.
     ///
     /// - Parameters:
-    ///   - id: of the line, as `conflicts` gives it.
-    ///   - side: whose values the row gets; the incoming ones where neither a side nor values are given.
-    ///   - values: by column, over those of the side.
-    ///   - author: who does it, as history tells.
-    /// - Throws: `AnnalsError`: `usage` when there is no such line or column, or the line tells of something that cannot be
-    ///   had, `constraint` when the row as decided breaks one, with table, key and constraint. Nothing is changed then.
+    ///   - id: the id of the journal entry, from `conflicts`.
+    ///   - side: the side that gives the row's values; the incoming side if neither a side nor values are given.
+    ///   - values: values by column, which replace those of the side.
+    ///   - author: the author in history.
+    /// - Throws: `AnnalsError`: `usage` if there is no such journal entry or column, or if the entry's values cannot be restored;
+    ///   `constraint` if the new row violates one, with table, key and constraint. Nothing is changed then.
     @discardableResult
     public func resolve(
         _ id: Int64, taking side: JournalEntry.Side? = nil, setting values: [String: Value] = [:], author: String? = nil

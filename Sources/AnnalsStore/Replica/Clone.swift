@@ -10,17 +10,17 @@ package import GRDB
 extension Store {
     /// Turns a snapshot file into a store that is a replica at the snapshot's position.
     ///
-    /// The file is changed in place: tracking begins, what the snapshot said of itself goes, and full-text indexes with
-    /// external content are made from the rows, since no trigger ran while those were put in.
+    /// The file is changed in place. Tracking begins, the snapshot's own tables are dropped, and full-text indexes with external
+    /// content are rebuilt from the rows, because no trigger ran when these were inserted.
     ///
     /// - Parameters:
     ///   - path: the file.
-    ///   - membership: what the replica is of its space.
+    ///   - membership: the replica's membership in its space.
     ///   - configuration: how the store is opened.
-    ///   - relayTime: the relay's clock, in milliseconds since 1970; nil where it does not say. The replica's clock starts no more than a minute
-    ///     beyond this or the machine's, whatever time the snapshot states.
-    ///   - logDigest: gives the log's running digest at the snapshot's position, where that is known.
-    /// - Throws: `AnnalsError`; code `corruptBatch`, `schemaRefused` or `newerFormat` where it is the snapshot that cannot be used.
+    ///   - relayTime: the relay's clock, in milliseconds since 1970; nil if unknown. The replica's clock starts at most one minute
+    ///     after this time or the machine's clock, whatever time the snapshot contains.
+    ///   - logDigest: returns the log's running digest at the snapshot's position, if known.
+    /// - Throws: `AnnalsError`; code `corruptBatch`, `schemaRefused` or `newerFormat` if the snapshot cannot be used.
     package static func fromSnapshot(
         at path: String, membership: Membership, configuration: Configuration = Configuration(), relayTime: Int64? = nil,
         logDigest: @escaping @Sendable (Position) -> Digest? = { _ in nil }
@@ -69,20 +69,21 @@ extension Store {
             clock.observe(contents.time.clamped(toReceipt: max(step.environment.now(), relayTime ?? .min)))
             try StoreClock.save(clock, db)
             guard try StoreDigest.rows(db) == contents.rows else { throw SnapshotFile.otherRows }
-            // What another machine made up would be found when it is looked at, and the clone be of no use.
+            // If another machine put invalid data into the snapshot, this check finds it now and not later in a useless clone.
             guard try OwnTableChecks(db: db).run().isEmpty else { throw SnapshotFile.notASnapshot }
         }
         return store
     }
 
-    /// Turns the file to WAL mode, in which readers and the writer do not wait for each other; where that cannot be, it stays as it is.
+    /// Sets the file to WAL mode, in which readers and the writer do not block each other. If this is not possible, the file stays
+    /// as it is.
     package func useWriteAheadLog() async throws {
         try await translated("clone") {
             try await database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA journal_mode = WAL") }
         }
     }
 
-    /// Untracked tables that a replica has no rows for when it is new.
+    /// Untracked tables that are empty in a new replica.
     package func emptyTables() async throws -> [String] {
         try await translated("clone") {
             try await database.reading { db in try SchemaReader(db).emptyTables(TrackedTables.load(db)) }
@@ -94,7 +95,7 @@ extension Store {
         return AnnalsError(.schemaRefused, operation: "clone", "these tables of the space cannot be tracked here: \(names)")
     }
 
-    /// Compares the tracked rows with those of a copy of a space, table by table, in what both have.
+    /// Compares the tracked rows with those of a copy of a space, table by table, in the tables and columns that both have.
     package func differences(from path: String, schema: JoinedSchema = .equal) async throws -> RowDifferences {
         try await translated("join") {
             try await database.writeWithoutTransaction { db in
@@ -115,12 +116,12 @@ extension Store {
         }
     }
 
-    /// nil of a table that the copy does not have.
+    /// nil if the copy does not have the table.
     private static func compare(_ db: Database, _ entry: TrackedTables.Entry, _ others: TrackedTables) throws -> RowDifferences.Table? {
         let table = entry.definition
         let name = SQL.quote(table.name)
         let other = others.table(first: entry.first.name)
-        /// What the other file calls the column in that place.
+        /// The other file's name of the column at that index.
         func theirs(_ place: Int) -> String {
             let name = entry.first.columns[place].name
             return SQL.quote(other?.first.place(of: name).flatMap { other?.definition.columns[$0].name } ?? name)
@@ -146,9 +147,9 @@ extension Store {
             differing: try count("SELECT count(*) FROM main.\(name) a JOIN annals_other.\(their) b ON \(condition) WHERE NOT \(equal)"))
     }
 
-    /// Makes this store the replica that `clone` is, if their rows are equal now; the clone is given up then.
+    /// Makes this store the replica that `clone` is, if their rows are equal now. The clone is discarded then.
     ///
-    /// - Returns: false when the rows or the tables differ; nothing was changed.
+    /// - Returns: false if the rows or the tables differ; nothing was changed.
     package func adopt(_ clone: Store, digest: @escaping @Sendable (Database) throws -> Digest) async throws -> Bool {
         return try await managed("join") { db, step in
             guard try ReplicaState.load(db) == nil else { throw Self.joinedElsewhere }
@@ -159,7 +160,7 @@ extension Store {
                 }
                 try JoiningNames(db, other).save(step.tables())
                 step.forgetComparison()
-                // What differs in the tables is said where both come together.
+                // The merge of both stores reports how the tables differ.
                 let isAlike = try SchemaComparison.joining(step.tables(), other, .additions).isAlike
                 guard try isAlike && digest(db) == digest(other) else {
                     try CanonicalNames.drop(db)

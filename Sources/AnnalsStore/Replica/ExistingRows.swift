@@ -8,36 +8,38 @@ import AnnalsSQLite
 import AnnalsWire
 import GRDB
 
-/// What becomes of a store's rows that differ from the space's when the store joins it. Rows that are equal in key and
-/// bytes are the same rows in any case.
+/// What happens to a store's rows that differ from the space's rows when the store joins the space. Rows with the same key and the
+/// same bytes are always the same rows.
 public enum ExistingRows: String, Sendable, CaseIterable {
-    /// The same key means the same row: columns that differ take the space's value, and ours is in the conflict journal.
+    /// The same key means the same row. Columns that differ get the space's value, and the store's value goes to the conflict
+    /// journal.
     case sameKey = "same-key"
-    /// An integer key means another row: ours gets the next number, and what refers to it follows. Other keys join rows.
+    /// The same integer key means different rows. The store's row gets the next number, and references to it follow. With other
+    /// keys, rows are merged.
     case separate
-    /// The space's rows stand, and ours go; history still has them.
+    /// The space's rows win, and the store's rows are removed. They remain in history.
     case theirs
 }
 
-/// What a join with `ExistingRows` did.
+/// The result of a join with `ExistingRows`.
 package struct ExistingSummary: Sendable {
-    /// Rows of this store that the space had not, or had otherwise.
+    /// Rows of this store that the space did not have or that differed.
     package var differing = 0
-    /// Rows of the space that came in.
+    /// Rows of the space that were inserted.
     package var takenIn = 0
-    /// Lines of the conflict journal that tell what lost.
+    /// Entries of the conflict journal with the losing values.
     package var conflicts = 0
 }
 
 extension Store {
-    /// Makes this store the replica that `clone` is, though their rows differ: one SQLite transaction in which the space's
-    /// rows come in and ours are laid on top, as if the space's had been written unseen, and had been written later
-    /// (merge rule 40). What is left of ours waits in the outbox as one transaction.
+    /// Makes this store the replica that `clone` is, although their rows differ. In one SQLite transaction the space's rows are
+    /// applied and the store's differing rows are rebased onto them, as if the space's rows were concurrent and later writes (merge
+    /// rule 40). The rest of the store's rows waits in the outbox as one transaction.
     ///
     /// - Parameters:
-    ///   - clone: a replica of the space at its head. It is given up afterwards.
-    ///   - existing: what becomes of rows that differ.
-    ///   - schema: what may be declared otherwise.
+    ///   - clone: a replica of the space at its head. It is discarded afterwards.
+    ///   - existing: what happens to rows that differ.
+    ///   - schema: how the declared tables may differ.
     package func adopt(_ clone: Store, existing: ExistingRows, schema: JoinedSchema = .equal) async throws -> ExistingSummary {
         let policies = configuration.mergePolicies
         return try await merging("join") { db, step in
@@ -51,7 +53,7 @@ extension Store {
     }
 }
 
-/// Brings the rows of two replicas together.
+/// Merges the rows of two replicas.
 private struct JoiningRows {
     let db: Database
     let other: Database
@@ -63,7 +65,7 @@ private struct JoiningRows {
     private let theirTables: TrackedTables
     private let comparison: SchemaComparison
     private var summary = ExistingSummary()
-    /// Rows of ours that become a transaction; those in `gone` leave their places to the space's.
+    /// This store's rows that become a transaction. Those in `gone` are removed first, so that the space's rows can be inserted.
     private var ours: [(table: RowTable, row: [Value])] = []
     private var gone: [(table: RowTable, row: [Value])] = []
     private var names: Set<CandidateKey> = []
@@ -103,7 +105,7 @@ private struct JoiningRows {
             TransactionInfo(id: step.environment.makeTransactionID(), time: try step.tick(), origin: .migration)
         }
         summary.differing = gone.count
-        // Of a table that only this store has the space has no rows that could stand.
+        // The space has no rows of a table that only this store has, so this store's rows stay.
         if existing == .theirs { ours.removeAll { theirTables.table(first: $0.table.first.name) != nil } }
         if !ours.isEmpty { try rebase(base) }
         guard try session.checks.dangling().isEmpty else {
@@ -115,7 +117,7 @@ private struct JoiningRows {
         return summary
     }
 
-    // MARK: Which rows are ours
+    // MARK: This store's rows
 
     private mutating func findOurs(_ table: RowTable) throws {
         let rows = try RowReader(db, table.definition)
@@ -127,7 +129,7 @@ private struct JoiningRows {
         }
     }
 
-    /// None of a table that only this store has.
+    /// No rows for a table that only this store has.
     private func theirRows(_ table: RowTable) throws -> RowReader {
         try RowReader(other, theirTables, first: table.first, defaults: table.definition.columns.map { _ in .null })
     }
@@ -137,7 +139,7 @@ private struct JoiningRows {
         names.formUnion(table.names(of: row))
     }
 
-    /// A row that is equal in bytes, but refers to a row that gets a number of its own, is not the space's row.
+    /// A row with equal bytes that refers to a row with a new number is not the same row as the space's.
     private mutating func findThoseOfSeparateParents() throws {
         var known = Set(ours.map { RowReference($0.table.name, $0.table.key(of: $0.row)) })
         var isComplete = names.isEmpty
@@ -178,7 +180,7 @@ private struct JoiningRows {
         try session.untrackedChildren.follow(renamed)
     }
 
-    // MARK: Ours on top
+    // MARK: This store's rows on top
 
     private mutating func rebase(_ base: MergePolicies) throws {
         let mark = session.historyMark()
@@ -189,7 +191,7 @@ private struct JoiningRows {
             if let stored = try table.row(table.key(of: row)) { notes.note(table, nil, stored, nil) }
         }
         notes.endEntry(by: WriteMark(time: try step.clock().last, replica: state.replica, position: state.position))
-        // As if it had been written first: where both hold a value, the space's stands.
+        // The transaction counts as the earlier write: if both sides have a value, the space's value wins.
         var transaction = OutboxTransaction(
             info: TransactionInfo(
                 id: step.environment.makeTransactionID(), time: .zero, author: state.name, contextName: "join", origin: .local),

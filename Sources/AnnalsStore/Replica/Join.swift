@@ -6,20 +6,20 @@ import AnnalsWire
 import Foundation
 import GRDB
 
-/// What a replica needs to know to belong to a space.
+/// A replica's membership in a space.
 package struct Membership: Sendable {
-    /// What history, blame and the relay show.
+    /// The replica's name in history, in blame and at the relay.
     package var name: String
     package var relay: String
     package var space: SpaceName
     package var lineage: Lineage
-    /// The file with the bearer token; the token itself is never stored.
+    /// The file with the bearer token. The token itself is never stored.
     package var credentialFile: String?
-    /// Whom to trust at the relay's address.
+    /// How the relay's certificate is verified.
     package var trust: RelayTrust
-    /// The file with the space's keys; the keys themselves are never stored.
+    /// The file with the space's keys. The keys themselves are never stored.
     package var spaceKeyFile: String?
-    /// The id of a key under which the space is sealed; nil where it is not.
+    /// The id of the key that encrypts the space; nil if the space is not encrypted.
     package var sealedUnder: UInt64?
 
     package init(
@@ -44,35 +44,35 @@ package struct Membership: Sendable {
     }
 }
 
-/// How the rows of a store and of a space compare, per table.
+/// A comparison of the rows of a store and of a space, by table.
 package struct RowDifferences: Sendable {
     package struct Table: Sendable {
         package var name: String
         package var equal: Int
-        /// Only in the store, only in the space, and under the same key with other values.
+        /// Rows only in the store, only in the space, and with the same key and other values.
         package var onlyHere: Int
         package var onlyThere: Int
         package var differing: Int
     }
 
     package var tables: [Table]
-    /// What the space has and the store lacks, in words.
+    /// Tables and columns that the space has and the store lacks.
     package var missingSchema: [String] = []
     /// Tables that only the store has.
     package var added: [String] = []
-    /// The store has no row in any of them.
+    /// Whether the store has no row in any of the tables.
     package var hasNoneHere: Bool { tables.allSatisfy { $0.equal == 0 && $0.onlyHere == 0 && $0.differing == 0 } }
     package var areEqual: Bool { tables.allSatisfy { $0.onlyHere == 0 && $0.onlyThere == 0 && $0.differing == 0 } }
     package var haveEqualTables: Bool { missingSchema.isEmpty && added.isEmpty }
 }
 
 extension Store {
-    /// Ends the membership: rows and history stay.
+    /// Ends the membership. Rows and history stay.
     ///
-    /// - Parameter force: also where something would be lost by it.
-    /// - Throws: `AnnalsError`; nothing is changed then. `notJoined`; without force `rowsDiffer` where work was not sent yet, which the
-    ///   space would never get as what it is, or may have been written unseen, and `waitingForMigration` where the store lacks tables or columns of the space: what it keeps of
-    ///   them would go.
+    /// - Parameter force: leaves even if something is lost.
+    /// - Throws: `AnnalsError`; nothing is changed then. `notJoined`. Without `force`: `rowsDiffer` if the store has transactions
+    ///   that were not sent, which the space would never get as such, or rows that may have been written without capture;
+    ///   `waitingForMigration` if the store lacks tables or columns of the space, because their deferred values would be lost.
     public func leave(force: Bool = false) async throws {
         try await managed("leave") { db, step in
             guard try StoreSchema.exists(db), try ReplicaState.load(db) != nil else {
@@ -84,7 +84,7 @@ extension Store {
     }
 
     private static func requireNothingToLose(_ db: Database, _ step: StoreStep) throws {
-        // The space has nothing yet, and all rows are this store's.
+        // The space has nothing yet, and all rows belong to this store.
         guard try CreationStage.load(db) == nil else { return }
         try step.recordExternal()
         let unsent = try Outbox.count(db) + OutboxFiller.waiting(db)

@@ -7,38 +7,38 @@ import AnnalsSQLite
 import AnnalsWire
 import GRDB
 
-/// What comparing a store's rows with the log brought to light.
+/// The result of comparing a store's rows with the log.
 package struct Reconciled: Sendable {
-    /// Rows that differed; they are a transaction of origin external now, if there were any.
+    /// The number of rows that differed. If there were any, they are now a transaction of origin external.
     package var changes: Int
 }
 
 extension Store {
-    /// What is in doubt about the rows; nil when they are what history says.
+    /// The state in which the rows are unverified; nil if they match history.
     package func unverifiedRows() async throws -> UnverifiedRows? {
         try await translated("sync") {
             try await database.reading { db in try StoreSchema.exists(db) ? UnverifiedRows.load(db) : nil }
         }
     }
 
-    /// Lets a replica in the making pass over entries of the log as if they were in its rows, so that it ends with the rows
-    /// of a replica that has not seen them.
+    /// Makes a new replica skip entries of the log as if its rows had them already. So it ends with the rows of a replica that has
+    /// not applied them.
     package func passOver(_ positions: [Position]) async throws {
         try await managed("sync") { db, _ in
             for position in positions { try Outbox.noteAhead(db, position, nil) }
         }
     }
 
-    /// Records what the rows hold beyond the log and the outbox as a transaction of origin external, so that everybody gets
-    /// it (law 3). It is of this moment: nobody can tell when it was written.
+    /// Records the differences between the rows and the log with the outbox as a transaction of origin external, so that all
+    /// replicas get them (law 3). Its time is now, because the time of the writes is unknown.
     ///
-    /// Work that waits in the outbox stays as it is where it can be applied without what was unseen. Otherwise all of it
-    /// becomes part of that one transaction, and older tokens expire.
+    /// The outbox stays as it is if it can be applied without the missed writes. Otherwise all of it becomes part of that one
+    /// transaction, and older tokens expire.
     ///
     /// - Parameters:
-    ///   - doubt: what is in doubt.
-    ///   - copy: a replica whose rows are those of the log where `doubt` says. It is given up afterwards.
-    /// - Returns: nil when the store has moved since `doubt` was asked for, or has a push under way; nothing was changed.
+    ///   - doubt: the unverified state.
+    ///   - copy: a replica that has the rows of the log at the position in `doubt`. It is discarded afterwards.
+    /// - Returns: nil if the store has changed since `doubt` was read, or if a push is under way; nothing was changed.
     package func reconcile(_ doubt: UnverifiedRows, with copy: Store) async throws -> Reconciled? {
         try await managed("sync") { db, step in
             try step.recordExternal()
@@ -52,7 +52,7 @@ extension Store {
     }
 }
 
-/// Compares the rows of a store with those that the log and its outbox come to.
+/// Compares the rows of a store with the rows that result from the log and its outbox.
 private struct Reconciling {
     let db: Database
     let other: Database
@@ -76,7 +76,7 @@ private struct Reconciling {
         if isOutboxKept {
             if !spans.isEmpty {
                 let number = try record(spans)
-                // What was recorded since may have been written on top of rows that nobody had seen change.
+                // Transactions recorded since may be based on rows that had changed without capture.
                 try Drift.expire(tables.entries.map(\.id), before: number, db)
                 try filler.fill()
             }
@@ -87,10 +87,10 @@ private struct Reconciling {
         return changes
     }
 
-    // MARK: What the rows should be
+    // MARK: The expected rows
 
-    /// Brings the copy to what every replica would have after the outbox; false, and the copy as it was, where the outbox
-    /// needs rows that nobody else can have.
+    /// Applies the outbox to the copy. Returns false, with the copy unchanged, if the outbox needs rows that no other replica can
+    /// have.
     private func applyOutbox() throws -> Bool {
         let layouts = try LayoutNames(db).all
         for entry in try PendingSchemaEntries.entries(db) { try SchemaAdoption.take(entry, other, step.environment) }
@@ -104,7 +104,8 @@ private struct Reconciling {
                 do {
                     fits = try Outbox.rows(db).allSatisfy { row in
                         try applier.apply(Outbox.content(db, of: row, layouts: layouts))
-                        // The log holds what keys declare after each of them, except where they are still to be settled.
+                        // The log satisfies the foreign keys after each of its transactions, except where references are still to
+                        // be settled.
                         guard row.sequence < unsettled else { return true }
                         defer { session.checks.reset() }
                         return try session.checks.dangling().isEmpty
@@ -119,9 +120,9 @@ private struct Reconciling {
         }
     }
 
-    // MARK: What they are
+    // MARK: The actual rows
 
-    /// Writes raw changes from the copy's rows to the store's.
+    /// Writes raw changes that lead from the copy's rows to the store's rows.
     private func writeDifferences() throws -> (spans: [TransactionRecorder.Span], changes: Int) {
         var spans: [TransactionRecorder.Span] = []
         let theirTables = try TrackedTables.load(other)
@@ -154,9 +155,9 @@ private struct Reconciling {
         return number
     }
 
-    // MARK: Where the outbox does not fit
+    // MARK: If the outbox does not fit
 
-    /// One transaction takes the place of everything that waits. What people decided and what is in the journal goes with it.
+    /// Replaces the whole outbox by one transaction, which contains the outbox's user decisions and journal entries.
     private func replaceOutbox(by spans: [TransactionRecorder.Span]) throws {
         var decisions = UserDecisions()
         var journal: [JournalEntry] = []
@@ -164,12 +165,12 @@ private struct Reconciling {
             let rest = try Outbox.content(db, of: row, layouts: [:]).rest { entries, _ in journal += entries }
             decisions.policies += rest.policies
             decisions.resolutions += rest.resolutions
-            // What things are called is told anew; what is added is found anew.
+            // Renames are stored to be sent again. Additions are found again by the comparison.
             if let schema = rest.schema { try SpaceRename.tell(schema.renames, db) }
             try UnsettledReferences.settled(db, row.id)
             try Outbox.delete(db, sequence: row.sequence)
         }
-        // Also without a difference: the raw changes before do not lead to these rows, so a token must come after them.
+        // This is done even without a difference: the earlier raw changes do not lead to these rows, so a token must follow them.
         let number = try record(spans)
         try Drift.expire(tables.entries.map(\.id), before: number, db)
         try filler.offer(filler)

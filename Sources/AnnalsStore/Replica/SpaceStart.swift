@@ -7,30 +7,31 @@ package import AnnalsWire
 import Foundation
 import GRDB
 
-/// Rows that were copied for a new space, and the moment at which they were.
+/// Rows that were copied for a new space, with the time of the copy.
 package struct CopiedRows: Sendable {
-    /// The file that holds them.
+    /// The file with the rows.
     package var path: String
-    /// History's newest transaction then.
+    /// The newest transaction of history at that time.
     var transaction: Int64
     var schemaVersion: Int64
-    /// Of the rows.
+    /// The digest of the rows.
     var digest = Digest.zero
 }
 
-/// How a store begins a space: its rows of one moment are the space's, and its schema is the log's first entry.
+/// How a store starts a space: its rows at one time become the space's rows, and its schema is the log's first entry.
 ///
-/// The relay decides twice: the first entry of the log is one store's alone, and so is the snapshot at its position. A store
-/// that comes second finds its entry stale, or its snapshot superseded, and joins as any other. Until both are there the
-/// store is *creating*: nothing else of it is sent, so that whoever takes up an interrupted join can copy the rows anew.
+/// The relay decides twice: only one store can push the log's first entry, and only one can upload the snapshot at its position. A
+/// store that comes second gets the answer stale for its entry, or its snapshot is superseded, and it joins like any other. Until
+/// both are accepted, the store is *creating*: it sends nothing else, so a join that continues an interrupted one can copy the rows
+/// again.
 extension Store {
 
-    /// Where a join that makes a space stands; nil when none is under way or was interrupted.
+    /// The stage of a join that creates a space; nil if none is under way or was interrupted.
     package func creationStage() async throws -> CreationStage? {
         try await translated("join") { try await database.reading { db in try CreationStage.load(db) } }
     }
 
-    /// Refuses rows that break a foreign key: every replica would hold them, and could not keep what the schema declares.
+    /// Refuses rows that violate a foreign key. Every replica would have them, and could not enforce the declared schema.
     ///
     /// - Throws: `AnnalsError.constraint` with counts by table.
     package func checkReferences() async throws {
@@ -47,10 +48,11 @@ extension Store {
             hint: "PRAGMA foreign_key_check lists them; mend them first. Nothing was changed")
     }
 
-    /// Copies the rows for a new space into a snapshot file, before that space is made: what cannot be copied is told now.
+    /// Copies the rows for a new space into a snapshot file, before the space is created. So rows that cannot be copied cause an
+    /// error early.
     ///
-    /// - Throws: `AnnalsError`; `schemaRefused` when the schema needs what this program lacks, `constraint` when rows break a
-    ///   foreign key, `diskFull`. Nothing was changed then.
+    /// - Throws: `AnnalsError`; `schemaRefused` if the schema needs something that this program lacks, `constraint` if rows violate
+    ///   a foreign key, `diskFull`. Nothing was changed then.
     package func copyRows(to path: String) async throws -> CopiedRows {
         let (configuration, schema) = (configuration, schema)
         return try await translated("join") {
@@ -70,20 +72,20 @@ extension Store {
         }
     }
 
-    /// Makes the store the first replica of a new space: its rows of this moment are the space's, and are in the snapshot
-    /// file afterwards. The schema entry waits in the outbox.
+    /// Makes the store the first replica of a new space. Its current rows become the space's rows and are written to the snapshot
+    /// file. The schema entry waits in the outbox.
     ///
-    /// Other writers wait while rows are copied, since nothing may come between them and the outbox's beginning. Rows that
-    /// were copied before are not copied again if nothing was written since.
+    /// Other writers wait while the rows are copied, because no write may come between them and the start of the outbox. If nothing
+    /// was written since an earlier copy, the rows are not copied again.
     ///
-    /// Called again it begins anew, as far as the relay may not know of it.
+    /// If it is called again, it starts again, except for what the relay may have already.
     ///
     /// - Parameters:
-    ///   - membership: what the replica is of its space.
+    ///   - membership: the replica's membership in its space.
     ///   - copied: the rows that were copied.
-    ///   - first: the log's first entry, where another store began the space and never brought its
-    ///     rows; nil where this store is the one to begin it.
-    /// - Returns: what `noteSnapshot` is told, so that only the newest of several beginnings goes on.
+    ///   - first: the log's first entry, if another store started the space and never uploaded its rows; nil if this store starts
+    ///     it.
+    /// - Returns: the argument for `noteSnapshot`, so that only the newest of several attempts continues.
     package func startSpace(_ membership: Membership, from copied: CopiedRows, after first: FirstEntry? = nil) async throws -> String {
         let beginning = (configuration.identities.next() as TransactionID).description
         let (configuration, schema) = (configuration, schema)
@@ -116,7 +118,7 @@ extension Store {
         return beginning
     }
 
-    /// The entry with which another store began a space.
+    /// The entry with which another store started a space.
     package struct FirstEntry: Sendable {
         package var author: ReplicaID
         package var digest: Digest
@@ -167,18 +169,19 @@ extension Store {
         try CreationStage.started(membership.lineage, beginning: beginning).save(db)
         try Meta(db).set(.outboxed, try step.newestTransaction())
         try HighestKeys.noteRows(db, tables)
-        // What was written since an earlier beginning is in the rows. Only the entry that the relay may know stays.
+        // Writes since an earlier attempt are in the rows. Only an entry that the relay may have stays.
         let sent = try Push.load(db)?.lastSequence ?? 0
         try db.execute(sql: "DELETE FROM annals_outbox_parts")
         try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence > ?", arguments: [sent])
         if state.position == .zero, state.lastCounter == .zero, sent == 0 { try Outbox.append(db, schemaRow(step, tables)) }
-        // Another store's first entry is known; the digest of an own one, which may still be to be sent, is not.
+        // The digest of another store's first entry is known. The digest of this store's own first entry, which may not be sent
+        // yet, is not.
         var authors = try AuthorChains.all(db)
         if authors.isEmpty { authors[state.replica] = AuthorChains.Link(counter: Counter(1), digest: .zero) }
         return try contents(step, tables, lineage: membership.lineage, authors: authors)
     }
 
-    /// Whether another store began a space with the schema that this one has.
+    /// Whether another store started a space with the same schema as this store's.
     package func hasSchema(of entry: SchemaEntry) async throws -> Bool {
         try await translated("join") {
             try await database.reading { db in
@@ -188,7 +191,7 @@ extension Store {
         }
     }
 
-    /// Gives up a space that this store began, unless that join was finished or begun anew meanwhile, by another program.
+    /// Gives up a space that this store started, unless another program has finished or restarted the join meanwhile.
     package func abandonSpace(_ lineage: Lineage) async throws {
         try await managed("join") { db, _ in
             guard try CreationStage.load(db)?.lineage == lineage else { return }
@@ -207,9 +210,9 @@ extension Store {
             id: info.id, time: info.time, changes: 0, journal: 0, footprint: .everything, body: encoder.finishInPieces())
     }
 
-    /// The snapshot with this digest, of the rows of that beginning, is about to be sent.
+    /// Notes that the snapshot with this digest, from this attempt, is about to be sent.
     ///
-    /// - Throws: `AnnalsError.busy` when another program joins this store too.
+    /// - Throws: `AnnalsError.busy` if another program is joining this store too.
     package func noteSnapshot(_ digest: Digest, of beginning: String) async throws {
         try await managed("join") { db, _ in
             guard case .started(let lineage, beginning) = try CreationStage.load(db) else { throw Self.joinedElsewhere }
@@ -217,9 +220,9 @@ extension Store {
         }
     }
 
-    /// The snapshot with this digest is with the relay: the join is done.
+    /// Notes that the relay has the snapshot with this digest. The join is done.
     ///
-    /// - Throws: `AnnalsError.busy` when another program joins this store too.
+    /// - Throws: `AnnalsError.busy` if another program is joining this store too.
     package func finishJoin(_ digest: Digest) async throws {
         try await managed("join") { db, _ in
             guard case .copied(_, digest) = try CreationStage.load(db) else { throw Self.joinedElsewhere }

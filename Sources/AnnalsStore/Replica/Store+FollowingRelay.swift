@@ -7,8 +7,8 @@ package import AnnalsWire
 import GRDB
 
 extension Store {
-    /// Where this store's log may part from a relay's, with the log's running digests there, oldest first. All that comes after each of
-    /// these positions is kept here.
+    /// Positions at which this store's log may diverge from the relay's, with the log's running digests, oldest first. The store
+    /// has all entries after each of these positions.
     package func recentLogMarks() async throws -> [LogMark] {
         try await translated("sync") {
             try await database.reading { db in
@@ -18,16 +18,17 @@ extension Store {
         }
     }
 
-    /// Goes back to a position that the relay's log has, too: everything after it, which the relay lost, becomes work that waits to be
-    /// sent, under the ids that its transactions have. Rows stay as they are.
+    /// Goes back to a position that the relay's log also has. All later entries, which the relay lost, become outbox transactions
+    /// again, under their own ids. Rows do not change.
     ///
-    /// What another replica has sent again by then is known by these ids when it is pulled, and is not brought twice (merge rule 39).
+    /// If another replica sends some of these transactions again first, their ids identify them when they are pulled, so that each
+    /// is in the log once (merge rule 39).
     ///
     /// - Parameter mark: one of `recentLogMarks()`.
-    /// - Throws: `AnnalsError.relayRolledBack` where what came after that position is not kept here, or cannot be sent again. No row and no
-    ///   work was changed then.
+    /// - Throws: `AnnalsError.relayRolledBack` if the store does not have the entries after that position, or cannot send them
+    ///   again. No row and no transaction was changed then.
     package func follow(_ mark: LogMark, head: Position) async throws -> FollowedRelay {
-        // A push under way waits in the outbox, too, and what was kept for a migration may have to go into the rows first.
+        // A push under way is in the outbox too. Deferred cells may have to be applied first.
         try await managed("sync") { db, _ in try Push.thaw(db) }
         _ = try await prepareOutbox()
         let transactions = try await managed("sync") { db, step in
@@ -40,7 +41,7 @@ extension Store {
             step.forgetComparison()
             return transactions
         }
-        // Where the space's schema went back, too, this offers what the store has more.
+        // If the space's schema went back too, this adds schema entries for what the store has in addition.
         return FollowedRelay(status: try await prepareOutbox(), position: mark.position, transactions: transactions)
     }
 }

@@ -6,14 +6,15 @@ import AnnalsWire
 import GRDB
 
 extension Store {
-    /// Takes what a copy of the space knows of the authors, in the place of what is known here.
+    /// Replaces the stored facts about authors with those of a copy of the space.
     ///
     /// - Parameters:
-    ///   - copy: made from another snapshot, and brought to this replica's position.
-    ///   - path: where scratch files can be made, by adding to its name.
-    /// - Returns: false where the copy has other rows or another position; nothing was changed then.
+    ///   - copy: a store made from another snapshot and brought to this replica's position.
+    ///   - path: a path for scratch files, which get suffixes.
+    /// - Returns: false if the copy has other rows or another position; nothing was changed then.
     package func adoptAuthors(from copy: Store, scratch path: String) async throws -> Bool {
-        // Without work that is ahead of the log the rows can be compared; otherwise the next comparison finds what differs.
+        // The rows can be compared only if no own entries are ahead of the position. Otherwise the next comparison finds
+        // differences.
         if let own = try await logContents(scratch: path + "-own"),
             let there = try await copy.logContents(scratch: path + "-there")
         {

@@ -7,42 +7,42 @@ package import AnnalsWire
 import Foundation
 import GRDB
 
-/// What a replica made for the space.
+/// A snapshot that a replica made for the space.
 package struct MadeSnapshot: Sendable {
-    /// Where the rows are of, in which log: a relay that has another takes no snapshot of it.
+    /// The position and running digest of the log that the rows belong to. A relay with another log refuses the snapshot.
     package var seen: LogMark
-    /// Of the file, before it is packed.
+    /// The size of the file before compression.
     package var byteCount: Int64
 }
 
 extension Store {
-    /// Writes the space's rows, as the log at this replica's position has them, into a snapshot file: without what waits in
-    /// the outbox, and whatever anybody writes meanwhile.
+    /// Writes the space's rows at this replica's position into a snapshot file: without the outbox, and without concurrent writes.
     ///
-    /// It reads in one read transaction on a connection of its own. In WAL mode nobody waits for it; in a rollback-journal
-    /// mode commits to the file wait until the rows are copied.
+    /// It reads in one read transaction on its own connection. In WAL mode it blocks nobody. In a rollback-journal mode, commits to
+    /// the file wait until the rows are copied.
     ///
     /// - Parameters:
     ///   - path: the file.
-    ///   - relayTime: the relay's clock, in milliseconds since 1970: a clock here that runs ahead stays here.
-    /// - Returns: nil where the rows are not what the log has at one position, such as while own entries are ahead of it.
-    /// - Throws: `AnnalsError`; `diverged` where rows and outbox do not agree.
+    ///   - relayTime: the relay's clock, in milliseconds since 1970. It limits the time in the snapshot if this machine's clock is
+    ///     ahead.
+    /// - Returns: nil if the rows are not those of the log at one position, for example while own entries are ahead of it.
+    /// - Throws: `AnnalsError`; `diverged` if rows and outbox do not match.
     package func makeSnapshot(at path: String, relayTime: Int64) async throws -> MadeSnapshot? {
         try await readingLog(attaching: path) { try $0.run(relayTime: relayTime) }
     }
 
-    /// What the log at this replica's position comes to: the rows without what waits in the outbox, and what else a clone at that position
-    /// has. It reads in one read transaction, as `makeSnapshot` does.
+    /// The contents of the log at this replica's position: the rows without the outbox, and everything else that a clone at that
+    /// position has. It reads in one read transaction, as `makeSnapshot` does.
     ///
-    /// - Parameter scratch: a file that rows are copied to, where there is work here that the log lacks.
-    /// - Returns: nil where the rows are not what the log has at one position.
+    /// - Parameter scratch: a file for a copy of the rows, which is needed if the store has transactions that the log lacks.
+    /// - Returns: nil if the rows are not those of the log at one position.
     package func logContents(scratch path: String) async throws -> LogContents? {
         try await readingLog(attaching: path) { try $0.logContents() }
     }
 
     private func readingLog<T: Sendable>(attaching path: String, _ body: @escaping @Sendable (SnapshotMaking) throws -> T) async throws -> T
     {
-        // A database in memory has no second connection.
+        // An in-memory database has no second connection.
         let reader = self.path == ":memory:" ? self : try Store(path: self.path, configuration: configuration.withoutMigrations)
         defer { if reader !== self { try? reader.close() } }
         let configuration = configuration
@@ -66,15 +66,15 @@ private struct SnapshotMaking {
         self.db = db
     }
 
-    /// The replica, its tables and its space's schema, where its rows and its outbox are what the log has at its position.
+    /// The replica, its tables and its space's schema, if its rows and its outbox match the log at its position; otherwise nil.
     private func comparison() throws -> (state: ReplicaState, tables: TrackedTables, space: SpaceSchema)? {
         guard let state = try ReplicaState.load(db), try Meta(db).text(.joinStage) == nil, try !UnverifiedRows.isNoted(db),
             try Outbox.ahead(db).isEmpty
         else { return nil }
-        // Policies that the space does not have yet are in force here already.
+        // The outbox has policies that are in force here and that the space does not have yet.
         if try Outbox.footprints(db).contains(where: \.footprint.everything) { return nil }
         let tables = try TrackedTables.load(db)
-        // Where the schema is not the log's, the rows are not either.
+        // If the schema differs from the log's, the rows differ too.
         let space = try SpaceSchema.load(db) ?? SpaceSchema(tables)
         guard try SchemaComparison(tables, space, missingSchema: MissingSchema.load(db)).isAlike else { return nil }
         return (state, tables, space)
@@ -138,7 +138,7 @@ private struct SnapshotMaking {
         return MadeSnapshot(seen: state.seen, byteCount: pages * size)
     }
 
-    /// No own entry is ahead of the position, so the last accepted one is this replica's newest in the log.
+    /// No own entry is ahead of the position, so the last accepted entry is this replica's newest in the log.
     private func authors(_ state: ReplicaState) throws -> [ReplicaID: AuthorChains.Link?] {
         var all = try AuthorChains.all(db)
         if state.lastCounter != .zero { all[state.replica] = AuthorChains.Link(counter: state.lastCounter, digest: state.lastDigest) }

@@ -1,7 +1,7 @@
 package import AnnalsHistory
 import Synchronization
 
-/// Whether a store was closed, and who waits for that: what waits for commits would wait for ever.
+/// Whether a store was closed, and the tasks that wait for it. Without it, a task that waits for commits would wait forever.
 final class CloseLatch: Sendable {
     private struct State {
         var isClosed = false
@@ -11,7 +11,7 @@ final class CloseLatch: Sendable {
 
     private let state = Mutex(State())
 
-    /// The store is closed from now on.
+    /// Marks the store as closed.
     func close() {
         let waiters = state.withLock { state in
             state.isClosed = true
@@ -21,7 +21,7 @@ final class CloseLatch: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Returns once the store is closed.
+    /// Returns when the store is closed.
     ///
     /// - Throws: `CancellationError`.
     func wait() async throws {
@@ -46,7 +46,7 @@ final class CloseLatch: Sendable {
 }
 
 extension Store {
-    /// Returns when something was committed, or when this store is closed: whoever looks then is told so.
+    /// Returns after a commit, or when this store is closed; the caller's next access then throws.
     ///
     /// - Throws: `CancellationError`.
     package func next(of commits: any CommitNotices) async throws {

@@ -1,11 +1,11 @@
 import AnnalsCore
 import AnnalsSQLite
 
-/// What a closure of the caller's threw of its own: it goes back to the caller as it is.
+/// An error that a closure of the caller threw. It is passed to the caller unchanged.
 package struct ClosureError: Error {
     var error: any Error
 
-    /// Runs a caller's closure. What SQLite refused in it is translated as everywhere.
+    /// Runs a caller's closure. Errors of SQLite in it are translated as usual.
     package static func passing<T>(_ body: () throws -> T) throws -> T {
         do {
             return try body()
@@ -20,7 +20,7 @@ package struct ClosureError: Error {
         error is ClosureError || (error as? AnnalsError)?.underlying is ClosureError
     }
 
-    /// What the caller threw, also where it was taken for an error of our own on its way.
+    /// The caller's error, also if it was wrapped in an error of this library.
     static func of(_ error: any Error) -> any Error {
         ((error as? AnnalsError)?.underlying as? ClosureError ?? error as? ClosureError)?.error ?? error
     }

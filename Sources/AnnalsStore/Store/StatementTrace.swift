@@ -2,19 +2,19 @@ import AnnalsCore
 package import GRDB
 public import Logging
 
-/// Logs SQL statements with the time they took, through swift-log.
+/// Logs SQL statements with their duration, through swift-log.
 ///
 ///     var configuration = Store.Configuration()
 ///     configuration.trace = StatementTrace(Logger(label: "sql"), slowerThan: .milliseconds(20))
 ///
-/// Every statement of the store's connections is traced, those of Annals' own tables too. Values that are bound to a statement
-/// are left out, unless `showsValues` says otherwise: they are the user's.
+/// All statements of the store's connections are traced, including those on Annals' own tables. Values bound to statements are user
+/// data and are left out, unless `showsValues` is true.
 public struct StatementTrace: Sendable {
     public var logger: Logger
     public var level: Logger.Level
     /// Only statements that took at least this long.
     public var threshold: Duration
-    /// Puts values in the place of parameters. Such a log holds what the store holds: for a developer's own machine.
+    /// Replaces parameters by their values. The log then contains user data, so use it only on a developer's own machine.
     public var showsValues: Bool
 
     public init(_ logger: Logger, level: Logger.Level = .debug, slowerThan threshold: Duration = .zero, showsValues: Bool = false) {

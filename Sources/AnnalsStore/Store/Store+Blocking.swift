@@ -4,22 +4,22 @@ import AnnalsReplica
 import AnnalsSQLite
 public import GRDB
 
-/// Core Data's `performAndWait`: for programs without concurrency, and for code that cannot wait otherwise. Each blocks the
-/// calling thread; on the main thread of an app take the async forms. Within a closure of `read` or `write` use its `Database`
-/// instead: a second access there would wait for itself, and is a programming error.
+/// Blocking access, like Core Data's `performAndWait`, for programs without concurrency and for code that cannot be asynchronous.
+/// Each method blocks the calling thread; on the main thread of an app use the async methods. Inside a closure of `read` or `write`
+/// use its `Database` instead: a second access there would wait for itself, and is a programming error.
 extension Store {
     /// Reads the last committed state on the calling thread.
     ///
     ///     let count = try store.readAndWait { db in try Invoice.fetchCount(db) }
     ///
-    /// - Throws: `AnnalsError` when SQLite refuses; what `body` throws otherwise.
+    /// - Throws: `AnnalsError` for errors of SQLite; other errors of `body` unchanged.
     public func readAndWait<T>(_ body: (Database) throws -> T) throws -> T {
         try passingCallersErrors("read") { try database.readingOnly { db in try ClosureError.passing { try body(db) } } }
     }
 
     /// Writes as one transaction of history on the calling thread; see `write`.
     ///
-    /// - Throws: `AnnalsError` when SQLite refuses; what `updates` throws otherwise. Nothing is changed then.
+    /// - Throws: `AnnalsError` for errors of SQLite; other errors of `updates` unchanged. Nothing is changed then.
     @discardableResult
     public func writeAndWait<T>(author: String? = nil, contextName: String? = nil, _ updates: (Database) throws -> T) throws -> T {
         try passingCallersErrors("write") {
@@ -43,7 +43,7 @@ extension Store {
         }
     }
 
-    /// One write transaction with its place in history; the token is nil where nothing changed, or there is no history.
+    /// One write transaction with its token in history; the token is nil if nothing changed or there is no history.
     func inManagedTransaction<T>(
         _ db: Database, author: String?, contextName: String?, _ updates: (Database) throws -> T,
         conclude: (inout T, _ number: Int64) throws -> Void = { _, _ in }

@@ -5,10 +5,10 @@ import AnnalsSQLite
 import Foundation
 import GRDB
 
-/// A line of the conflict journal together with the names of what it holds.
+/// An entry of the conflict journal with the names of its columns.
 public struct NamedConflict: Sendable {
     public var conflict: Conflict
-    /// The table's columns and key; nil when the store never tracked a table of that name.
+    /// The table's columns and key; nil if the store never tracked a table of that name.
     public var layout: TableLayout?
 }
 
@@ -16,10 +16,10 @@ extension Store {
     /// The conflict journal, oldest first, in pages.
     ///
     /// - Parameters:
-    ///   - after: the id of the last line of the page before.
-    ///   - limit: at most so many.
-    ///   - onlyUnresolved: only those that wait for a person: left to one by a policy, and not decided since.
-    /// - Returns: none when there are no more, also for a store that was never joined.
+    ///   - after: the id of the last entry of the page before.
+    ///   - limit: the maximum number of entries.
+    ///   - onlyUnresolved: only entries that wait for a person: a policy left them to a person, and they were not resolved since.
+    /// - Returns: an empty list at the end, and for a store that was never joined.
     public func conflicts(after: Int64 = 0, limit: Int, onlyUnresolved: Bool = false) async throws -> [NamedConflict] {
         try await translated("conflicts") {
             try await database.reading { [schema] db in
@@ -27,7 +27,7 @@ extension Store {
                 let layouts = try TrackedTable.fetchAll(db).map(\.layout)
                 let names = try schema.tables(db).ownNames
                 return try ConflictJournal.page(db, names, after: after, limit: limit, onlyUnresolved: onlyUnresolved).map { conflict in
-                    // The newest list of columns stands last.
+                    // The newest column list is the last one.
                     NamedConflict(
                         conflict: conflict, layout: layouts.last { $0.name.isSameIdentifier(as: conflict.entry.table) })
                 }
@@ -35,11 +35,11 @@ extension Store {
         }
     }
 
-    /// Notes that a person was shown these lines of the journal, so that they may go when they are old.
+    /// Marks journal entries as shown to a person, so that they may be deleted when they are old.
     ///
-    /// It counts for this store alone: whoever works on another replica was shown nothing.
+    /// The mark is local to this store, because users of other replicas have not seen the entries here.
     ///
-    /// - Throws: `AnnalsError.busy` at once where another program writes: whoever only looks does not wait for this.
+    /// - Throws: `AnnalsError.busy` at once if another program writes, because a reader should not wait for this.
     public func noteConflictsSeen(_ ids: [Int64]) async throws {
         try await translated("conflicts") {
             try await database.writeWithoutTransaction { [patience] db in
@@ -55,12 +55,13 @@ extension Store {
         }
     }
 
-    /// Drops old lines of the conflict journal, with what lost in them, from this store.
+    /// Deletes old entries of the conflict journal, with their losing values, from this store.
     ///
     /// - Parameters:
-    ///   - age: only those that the relay received longer ago than this.
-    ///   - force: also those that nobody was shown, or that wait for a person. Without it they stay, however old.
-    /// - Returns: how many went. The newest line always stays, so that no number ever names two.
+    ///   - age: only entries that the relay received longer ago than this.
+    ///   - force: also entries that were never shown to a person, or that wait for a person. Without it these stay, however old
+    ///     they are.
+    /// - Returns: the number of deleted entries. The newest entry always stays, so that no number is used twice.
     @discardableResult
     public func purgeConflicts(olderThan age: Duration, force: Bool = false) async throws -> Int {
         let limit = configuration.now() - Int64(age / .milliseconds(1))
@@ -71,7 +72,7 @@ extension Store {
 }
 
 extension ConflictJournal {
-    /// Drops lines that the relay received before a moment, in milliseconds since 1970; a trial only counts them.
+    /// Deletes entries that the relay received before a time, in milliseconds since 1970. A trial only counts them.
     static func purge(_ db: Database, before moment: Int64, force: Bool, isTrial: Bool = false) throws -> Int {
         let old = """
             FROM annals_conflicts

@@ -6,13 +6,13 @@ import AnnalsSQLite
 public import GRDB
 
 extension Store {
-    /// Registers a reader of history, or gives one that is registered another place and lease.
+    /// Registers a reader of history, or gives a registered one another position and lease.
     ///
     ///     try await store.register("search index", from: token)
     ///
     /// - Parameters:
     ///   - consumer: the reader of history.
-    ///   - token: what it has read already; nil: everything up to now.
+    ///   - token: the point up to which it has read; nil: the latest.
     /// - Throws: `AnnalsError` with code `tokenExpired`, `tokenUnknown`, `notTracked` or `usage`.
     public func register(_ consumer: HistoryConsumer, from token: HistoryToken? = nil) async throws {
         let now = configuration.now()
@@ -23,18 +23,18 @@ extension Store {
         }
     }
 
-    /// Forgets a reader, so that it holds back no purge any more.
+    /// Removes a reader, so that it no longer limits a purge.
     ///
     /// - Throws: `AnnalsError` with code `consumerUnknown`.
     public func unregister(_ consumer: HistoryConsumer) async throws {
         try await managed("consumers") { db, _ in
             let table = try ConsumerTable(db)
-            // Asked for, so that its absence is told as everywhere else.
+            // Looking up a missing consumer throws the usual error.
             if try !table.remove(consumer.name) { _ = try table.entry(consumer.name) }
         }
     }
 
-    /// Who reads history and how far, the agent's push among them, other programs' writes recorded first.
+    /// The readers of history and their positions, including the agent's push. Records writes of other programs first.
     public func consumers() async throws -> [ConsumerStatus] {
         let now = configuration.now()
         try await bringUpToDate()
@@ -43,19 +43,19 @@ extension Store {
         }
     }
 
-    /// Lets a consumer work on the next transactions that it has not read, and moves it on in the same SQLite transaction.
+    /// Lets a consumer process the next transactions that it has not read, and moves its position in the same SQLite transaction.
     ///
-    /// What the work writes is sealed as a transaction with the consumer's name as its author, so that a request which
-    /// excludes that author does not show it its own writes.
+    /// The work's own writes are recorded as a transaction with the consumer's name as the author. So a request that excludes that
+    /// author does not return the consumer's own writes.
     ///
     /// - Parameters:
     ///   - consumer: the reader of history.
-    ///   - request: which of them it wants; its starting point is the consumer's own. Past the point where it ends the consumer does not go.
-    ///   - limit: at most so many transactions at a time; fewer where the request says so.
-    ///   - work: is given a reader for their changes. When it throws, nothing is changed, and the consumer stays where it is.
+    ///   - request: selects transactions. It starts at the consumer's position. The consumer does not move past the request's end.
+    ///   - limit: the maximum number of transactions at a time; the request may have a lower one.
+    ///   - work: gets a reader for their changes. If it throws, nothing is changed, and the consumer's position stays.
     /// - Returns: whether there was anything to read.
-    /// - Throws: `AnnalsError` with code `consumerUnknown`, or `tokenExpired` when what it had not read was purged: then let
-    ///   it `startOver`.
+    /// - Throws: `AnnalsError` with code `consumerUnknown`, or `tokenExpired` if a purge deleted what it had not read. Then call
+    ///   `startOver`.
     @discardableResult
     public func consume(
         as consumer: HistoryConsumer, matching request: HistoryRequest = HistoryRequest(), limit: Int = 100,
@@ -70,8 +70,8 @@ extension Store {
             let start = try table.token(of: consumer.name)
             let limit = min(limit, request.maximum ?? limit)
             let transactions = try reader.transactions(request.continuing(after: start).limit(limit))
-            // Behind the last that was wanted nothing is known to be wanted; at the end everything was looked at, unless the request ends
-            // before it.
+            // If fewer transactions were found than the limit, and the request has no end, all history was searched, and the
+            // consumer moves to its end. Otherwise it moves to the last transaction that was found.
             let isAtEnd = transactions.count < limit && request.before == nil
             let end = isAtEnd ? reader.bounds.latest : transactions.last?.token ?? start
             if !transactions.isEmpty {
@@ -84,8 +84,8 @@ extension Store {
         }
     }
 
-    /// The transactions that a consumer has not read, oldest first, without moving it on: `acknowledge` does, once they
-    /// are taken care of. Its lease begins anew.
+    /// The transactions that a consumer has not read, oldest first, without moving its position. Call `acknowledge` when they are
+    /// processed. The call renews the consumer's lease.
     ///
     /// - Throws: as `consume`.
     public func unread(
@@ -102,7 +102,7 @@ extension Store {
         }
     }
 
-    /// The point that a consumer has read up to; to ask is to be alive, so its lease begins anew.
+    /// The point up to which a consumer has read. The call renews the consumer's lease.
     ///
     /// - Throws: as `consume`.
     public func token(of consumer: HistoryConsumer) async throws -> HistoryToken {
@@ -116,7 +116,7 @@ extension Store {
         }
     }
 
-    /// Notes that a consumer has read up to a token. One that is further already stays where it is.
+    /// Notes that a consumer has read up to a token. A consumer that is further does not move.
     ///
     /// - Throws: `AnnalsError` with code `consumerUnknown`, `tokenUnknown` or `tokenExpired`.
     public func acknowledge(_ token: HistoryToken, by consumer: HistoryConsumer) async throws {
@@ -124,13 +124,11 @@ extension Store {
         try await managed("consumers") { db, _ in try ConsumerTable(db).acknowledge(consumer.name, token, now: now) }
     }
 
-    /// Brings a consumer back whose token was purged: it reads the rows as they are, and goes on from there, both in one
-    /// SQLite transaction.
+    /// Restarts a consumer whose token was purged: it reads the current rows and continues from there, in one SQLite transaction.
     ///
     ///     try await store.startOver("search index") { db in try rebuildIndex(db) }
     ///
-    /// A consumer that is not registered yet begins this way as well. What the baseline writes has the consumer's name as
-    /// its author.
+    /// A consumer that is not registered yet can start this way too. Writes of the baseline have the consumer's name as the author.
     @discardableResult
     public func startOver<T: Sendable>(
         _ consumer: HistoryConsumer, _ baseline: @escaping @Sendable (Database) throws -> T
@@ -153,7 +151,7 @@ extension Store {
 }
 
 extension HistoryConsumer {
-    /// Moves the consumer on within a write of the app's own, so that both happen or neither.
+    /// Moves the consumer's position inside a write of the app, so that both happen or neither.
     ///
     ///     try await store.write { db in
     ///         try db.execute(sql: "UPDATE widget SET total = (SELECT count(*) FROM invoice)")

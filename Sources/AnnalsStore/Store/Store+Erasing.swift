@@ -5,9 +5,10 @@ import AnnalsSQLite
 import Foundation
 import GRDB
 
-/// `DatabaseMigrator.eraseDatabaseOnSchemaChange` for stores: GRDB's own look at the schema would take Annals' tables for a change.
+/// `DatabaseMigrator.eraseDatabaseOnSchemaChange` for stores. GRDB's own check of the schema would take Annals' tables for a
+/// change.
 extension Store {
-    /// Erases a file that the migrations would make otherwise now.
+    /// Erases a file if the current migrations would create another schema.
     func eraseIfChanged(_ migrator: DatabaseMigrator) throws {
         do {
             let isChanged = try blocking("migrate") { database in
@@ -44,7 +45,7 @@ extension Store {
         return try copy.unsafeRead(objects) != objects(db)
     }
 
-    /// What the app's schema has, as it was declared.
+    /// The app's schema as it was declared.
     private static func objects(_ db: Database) throws -> Set<[String?]> {
         let rows = try Row.fetchAll(db, sql: "SELECT type, name, tbl_name, sql FROM main.sqlite_master")
         return try Set(

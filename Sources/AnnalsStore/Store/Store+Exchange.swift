@@ -9,14 +9,14 @@ package import AnnalsWire
 import GRDB
 
 extension Store {
-    /// The store's place in its space; nil when it is not joined.
+    /// The store's state in its space; nil if it is not joined.
     public func replicaState() async throws -> ReplicaState? {
         try await translated("read") {
             try await database.reading { db in try StoreSchema.exists(db) ? ReplicaState.load(db) : nil }
         }
     }
 
-    /// Keeps in mind whom to trust at the relay's address from now on. Does nothing to a store that is not joined.
+    /// Stores how the relay's certificate is verified. Does nothing if the store is not joined.
     package func remember(_ trust: RelayTrust) async throws {
         try await translated("sync") {
             try await database.write { db in
@@ -25,7 +25,7 @@ extension Store {
         }
     }
 
-    /// Keeps in mind which file holds the relay's token from now on. Does nothing to a store that is not joined.
+    /// Stores the path of the file with the relay's token. Does nothing if the store is not joined.
     package func remember(credentialFile: String) async throws {
         try await translated("sync") {
             try await database.write { db in
@@ -34,9 +34,9 @@ extension Store {
         }
     }
 
-    /// Records other programs' writes and moves what is new into the outbox.
+    /// Records writes of other programs and moves new transactions into the outbox.
     ///
-    /// Children that a program left without parents do what their foreign keys declare, which may take rows back.
+    /// If a program left children without parents, the actions that their foreign keys declare are done, which may change rows.
     package func prepareOutbox() async throws -> ExchangeStatus {
         if let status = try await looking("sync", { [lastLook] db in try lastLook.ready(db) }) { return status }
         let (status, isUnsettled, isCaughtUp, state) = try await managed("sync") { db, step in
@@ -46,7 +46,7 @@ extension Store {
             let comparison = try step.schemaComparison()
             try step.filler().fill()
             let status = try exchange.status()
-            // Rows in doubt are settled when they are known to be what the log and the outbox come to.
+            // References are settled only when the rows are known to match the log and the outbox.
             let isReady = !status.areRowsUnverified && !status.isSpaceUnfinished
             return (
                 status, try isReady && UnsettledReferences.first(db) != nil,
@@ -65,10 +65,10 @@ extension Store {
         return status
     }
 
-    /// Puts what was kept into the rows, once the store has the tables and columns for it. Does nothing while a push is under
-    /// way: what it holds must not be laid on anew.
+    /// Applies deferred cells to the rows, after the store has got the tables and columns for them. Does nothing while a push is
+    /// under way, because its transactions must not be rebased.
     ///
-    /// - Returns: the conflicts that were settled while the outbox was laid on top.
+    /// - Returns: the number of conflicts that were settled while the outbox was rebased.
     @discardableResult
     func takeKept() async throws -> Int {
         let policies = configuration.mergePolicies
@@ -83,13 +83,13 @@ extension Store {
         }
     }
 
-    /// Records other programs' writes and moves what is new into the outbox, for whoever only looks: no row is touched, and
-    /// a store that must not sync for now is told of as it stands.
+    /// Records writes of other programs and moves new transactions into the outbox, for a status query. It changes no row, and
+    /// returns the status even if the store must not sync now.
     package func updateOutbox() async throws -> ExchangeStatus {
         try await managed("status") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try step.recordExternal()
-            // What differs too much is told to whoever syncs.
+            // `sync` reports schemas that differ too much.
             guard (try? step.schemaComparison()) != nil else {
                 var status = try exchange.status()
                 status.outbox += try OutboxFiller.waiting(db)
@@ -98,7 +98,7 @@ extension Store {
             do {
                 try step.filler().fill()
             } catch let error as AnnalsError where error.code == .missingKey {
-                // What cannot be hashed waits in history, and counts.
+                // Without the key, footprints cannot be hashed. These transactions wait in history, and they count.
                 var status = try exchange.status()
                 status.outbox += try OutboxFiller.waiting(db)
                 return status
@@ -118,7 +118,7 @@ extension Store {
         }
     }
 
-    /// - Parameter isWriting: it may write rows, which then bear a time of the store's clock.
+    /// - Parameter isWriting: whether it may write rows, which then get a time of the store's clock.
     static func pull(
         _ db: Database, _ step: StoreStep, _ state: ReplicaState, _ policies: MergePolicies, isWriting: Bool = true
     ) throws -> PageApplier {
@@ -131,8 +131,7 @@ extension Store {
             policies: policies, clock: clock, now: isWriting ? try step.tick() : clock.last)
     }
 
-    /// The push under way, or a new one from the oldest outbox transactions, at its first part; nil when there is nothing
-    /// to push.
+    /// The push under way, or a new one from the oldest outbox transactions, at its first part; nil if there is nothing to push.
     package func freezePush() async throws -> FrozenPush? {
         try await continuing { db, step, ready in
             let push = try ReplicaExchange(db, step.identities).freeze(step)
@@ -141,27 +140,28 @@ extension Store {
         }
     }
 
-    /// Another part of a push; nil when that push was settled meanwhile.
+    /// Another part of a push; nil if that push was settled meanwhile.
     package func part(_ number: Int, of push: FrozenPush) async throws -> FrozenPush? {
         precondition((0..<push.parts).contains(number), "parts are numbered from 0")
         return try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).part(number, of: push) }
     }
 
-    /// Notes the relay's answer to a push; one that is settled already changes nothing.
+    /// Stores the relay's answer to a push. Does nothing if the push is settled already.
     package func settle(_ answer: PushAnswer, to push: FrozenPush) async throws -> SettledPush {
         try await continuing { db, step, ready in
             var exchange = try ReplicaExchange(db, step.identities)
             let settled = try exchange.settle(answer, to: push, step.outboxLimits)
-            // What comes of a space's new schema is the outbox's business.
+            // A new schema version of the space can affect the outbox, so the cached status is dropped.
             ready = settled.status.schemaVersion > 1 ? nil : ready.map { _ in settled.status }
             return settled
         }
     }
 
-    /// A step after which the outbox is as ready as it was before: nothing is sealed in it, and nobody else wrote since it was ready.
+    /// A step that leaves the outbox as ready as before: it records nothing, and no other program has written since the outbox was
+    /// ready.
     ///
-    /// - Parameter body: makes of what `prepareOutbox` would have answered before the step what it would answer after; nil is for
-    ///   what it would have to find out.
+    /// - Parameter body: changes the cached answer of `prepareOutbox` to the answer after the step; nil means that the answer is
+    ///   unknown.
     private func continuing<T: Sendable>(
         _ body: @escaping @Sendable (Database, StoreStep, inout ExchangeStatus?) throws -> T
     ) async throws -> T {
@@ -174,8 +174,8 @@ extension Store {
         return value
     }
 
-    /// Takes in a page of the log and lays the outbox on top, in one SQLite transaction. Parts of a transaction whose
-    /// last is not among them are kept until it comes.
+    /// Applies a page of the log and rebases the outbox onto it, in one SQLite transaction. Parts of a transaction are buffered
+    /// until its last part arrives.
     package func apply(_ page: Page) async throws -> AppliedPage {
         var taken = try await applyRowsKeepingEvidence(page)
         guard taken.status.schemaVersion > 1, try await adoptSchema() else { return taken }
@@ -186,8 +186,8 @@ extension Store {
         return taken
     }
 
-    /// Applies a page in at most three attempts, each of which knows more: one that meets schema entries ends before they are tried, and
-    /// one in which an entry does not fit the rows is made again without unsent work in them.
+    /// Applies a page in at most three attempts. An attempt that finds schema entries stops, and they are tried first. If an entry
+    /// does not fit the rows, the next attempt undoes the outbox first.
     private func applyRowsKeepingEvidence(_ page: Page) async throws -> AppliedPage {
         var attempt = PageAttempt()
         while true {
@@ -206,7 +206,7 @@ extension Store {
         }
     }
 
-    /// Tries a page's schema entries while the file is free.
+    /// Tries a page's schema entries while the file is not locked.
     private func trySchemas(of page: Page) async throws -> SchemaTrialResults {
         let policies = configuration.mergePolicies
         let schemas = try await merging("sync", commits: false) { db, step in
@@ -224,7 +224,8 @@ extension Store {
             if let status = try await looking("sync", { [lastLook] db in try lastLook.taken(page, db) }) {
                 return AppliedPage(status: status)
             }
-            // Where there is nothing to apply the connection stays as it is: setting it up has SQLite compile all statements anew.
+            // If there is nothing to apply, the connection's settings do not change. Changing them would make SQLite compile all
+            // statements again.
             let taken = try await managed("sync") { db, step -> (page: AppliedPage, state: FileState)? in
                 let exchange = try Self.exchange(db, step, taking: page)
                 guard try !step.schemaComparison().isCaughtUp, try UnsettledReferences.first(db) == nil else { return nil }
@@ -250,7 +251,7 @@ extension Store {
         return taken
     }
 
-    /// What `prepareOutbox` would answer after a page was taken in, where that is known: all was recorded and moved before.
+    /// The answer of `prepareOutbox` after a page was applied, if it is known: everything was recorded and moved before.
     private static func ready(after taken: AppliedPage, _ db: Database) throws -> ExchangeStatus? {
         guard taken.status.schemaVersion <= 1, !taken.status.areRowsUnverified, try UnsettledReferences.first(db) == nil else { return nil }
         var status = taken.status
@@ -258,8 +259,8 @@ extension Store {
         return status
     }
 
-    /// Parts that wait for their last may be of a log that the relay lost when it was put back to a backup, and then nothing
-    /// that comes continues them. They are pulled again from the position on; nil when none were kept.
+    /// Drops buffered parts. They may belong to a log that the relay lost when it was restored from a backup, and then no later
+    /// part continues them. They are pulled again from the position on. nil if there were none.
     package func dropKeptParts() async throws -> ExchangeStatus? {
         try await managed("sync") { db, step in
             guard try BufferedParts.last(db) != nil else { return nil }
@@ -268,17 +269,17 @@ extension Store {
         }
     }
 
-    /// Own entries that stand in the log ahead of the position.
+    /// Own entries in the log that are ahead of the position.
     package func digestsAhead() async throws -> [Position: Digest] {
         try await translated("sync") { try await database.reading { db in try Outbox.digestsAhead(db) } }
     }
 
-    /// Entries that were passed over as voided, and that no entry of the relay's explains so far.
+    /// Entries that were passed over as voided and that no entry of the relay explains yet.
     package func passedVoids() async throws -> [VoidedEntry] {
         try await translated("sync") { try await database.reading { db in try PassedVoids.load(db) } }
     }
 
-    /// What must be done and hold before a page is taken in.
+    /// The steps and checks before a page is applied.
     private static func exchange(_ db: Database, _ step: StoreStep, taking page: Page) throws -> ReplicaExchange {
         let exchange = try ReplicaExchange(db, step.identities)
         guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.logRolledBack }
@@ -300,7 +301,7 @@ extension Store {
         do {
             summary = try pull.apply(page)
         } catch ApplyError.partialRebaseInvalid {
-            // What the attempt did to the schema was undone with it.
+            // The attempt's changes to the schema were undone with it.
             exchange.db.clearSchemaCache()
             step.forgetComparison()
             pull = try Self.pull(exchange.db, step, exchange.state, policies)
@@ -317,12 +318,12 @@ extension Store {
             conflicts: summary.conflicts, lost: summary.lost)
     }
 
-    /// Looks at the file on the connection that the store writes with, outside of a transaction: waits for nobody.
+    /// Reads the file on the connection that the store writes with, outside a transaction, so that it waits for no lock.
     private func looking<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
         try await translated(operation) { try await database.writeWithoutTransaction(body) }
     }
 
-    /// A managed step: one write transaction in which strangers' writes can be recorded first.
+    /// A managed step: one write transaction in which external writes can be recorded first.
     func managed<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (Database, StoreStep) throws -> T) async throws -> T {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         return try await translated(operation) {
@@ -341,8 +342,8 @@ extension Store {
         }
     }
 
-    /// A managed step with the connection's triggers and foreign keys off, as applying needs them.
-    /// Without `commits` everything is undone at the end, and only the outcome stays.
+    /// A managed step with the connection's triggers and foreign keys off, as applying needs it. Without `commits`, everything is
+    /// rolled back at the end, and only the result stays.
     func merging<T: Sendable>(
         _ operation: String, commits: Bool = true, _ body: @escaping @Sendable (Database, StoreStep) throws -> T
     ) async throws -> T {
@@ -370,8 +371,8 @@ extension Store {
         }
     }
 
-    /// Capture is in order again whatever the step that follows refuses. And which triggers run is decided before the transaction in
-    /// which others' changes of the schema are seen.
+    /// Repairs capture in its own transaction, so that the repair stays even if the next step throws. Which triggers run is decided
+    /// before the transaction that sees schema changes of other programs.
     private static func followSchema(_ db: Database, _ configuration: Configuration, _ schema: SchemaCache) throws {
         guard try StoreSchema.exists(db), try Drift.isSuspected(db) || TrackingRule.mayHaveMore(db) else { return }
         try db.inTransaction(.immediate) {

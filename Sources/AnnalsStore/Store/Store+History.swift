@@ -8,13 +8,13 @@ import Foundation
 import GRDB
 
 extension Store {
-    /// How the store stands, other programs' writes recorded first. Asks nobody outside.
+    /// The status of the store. Records writes of other programs first. Uses no network.
     public func status() async throws -> StoreStatus {
         try await bringUpToDate()
         return try await translated("status") { try await database.reading { db in try StoreStatus(db) } }
     }
 
-    /// Rows of tracked tables whose parent is missing, counted by table and parent. Looks at every row that refers to one.
+    /// Rows of tracked tables without a parent, counted by table and parent. Checks every row with a reference.
     public func foreignKeyViolations() async throws -> [(table: String, parent: String, count: Int)] {
         try await translated("status") {
             try await database.reading { db in
@@ -23,7 +23,7 @@ extension Store {
         }
     }
 
-    /// The point at which history stands now, other programs' writes recorded first.
+    /// The latest point of history. Records writes of other programs first.
     ///
     /// - Throws: `AnnalsError` with code `notTracked`.
     public func latestToken() async throws -> HistoryToken {
@@ -31,7 +31,7 @@ extension Store {
         return try await translated("history") { try await database.reading { db in try HistoryBounds(db).latest } }
     }
 
-    /// The token that a text names: one that was printed, a transaction's number, an ISO 8601 date, `start` or `latest`.
+    /// The token for a text: a printed token, a transaction's number, an ISO 8601 date, `start` or `latest`.
     ///
     /// - Throws: `AnnalsError` with code `usage`, `tokenUnknown`, `tokenExpired` or `notTracked`.
     package func token(named text: String) async throws -> HistoryToken {
@@ -39,9 +39,8 @@ extension Store {
         return try await translated("history") { try await database.reading { db in try HistoryBounds(db).resolve(text, db) } }
     }
 
-    /// A request for what is later than one point and earlier than another, other programs' writes recorded first. Each text
-    /// is what `token(named:)` takes; a transaction that one names is not among those asked for, nor is one of just that
-    /// date.
+    /// A request for transactions between two points, both exclusive. Records writes of other programs first. The texts are as in
+    /// `token(named:)`. Neither a transaction that a text names nor one with exactly that date is included.
     ///
     /// - Throws: `AnnalsError`, as `token(named:)`.
     package func request(after: String?, before: String?) async throws -> HistoryRequest {
@@ -51,7 +50,7 @@ extension Store {
         }
     }
 
-    /// The digest of the tracked rows, and where the replica stood at that very moment.
+    /// The digest of the tracked rows, and the replica's position at that time.
     package func standingDigest() async throws -> StandingDigest {
         try await bringUpToDate()
         return try await translated("digest") {
@@ -63,13 +62,13 @@ extension Store {
         }
     }
 
-    /// Writes the store as it was into a new file; see `Replay`.
+    /// Writes an earlier state of the store into a new file; see `Replay`.
     ///
     /// - Parameters:
     ///   - token: the point of history.
     ///   - path: the file.
-    ///   - force: replaces a file that is there.
-    ///   - progress: told how many of how many transactions are undone.
+    ///   - force: replaces an existing file.
+    ///   - progress: called with the number of transactions that are undone, and their total.
     public func replay(
         to token: HistoryToken, output path: String, force: Bool = false,
         progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
@@ -84,8 +83,8 @@ extension Store {
         }
     }
 
-    /// Looks for everything that can be off, and tries on a copy whether history leads to the rows as they are. Nothing is changed.
-    /// It takes about as long as two replays from the latest token to the oldest.
+    /// Checks the store completely, and tests on a copy whether history leads to the current rows. Nothing is changed. It takes
+    /// about as long as two replays from the latest token to the oldest.
     public func verify() async throws -> [Finding] {
         let configuration = configuration
         return try await translated("verify") {
@@ -95,7 +94,7 @@ extension Store {
         }
     }
 
-    /// Looks for everything that can be off, and says what `repair` would do about it.
+    /// Checks the store completely, and returns what `repair` would do.
     public func repairPlan() async throws -> RepairReport {
         let configuration = configuration
         schema.forget()
@@ -108,7 +107,7 @@ extension Store {
         }
     }
 
-    /// Does what a plan says, and looks again; see `RepairStep`. No row of a table is touched.
+    /// Performs the steps of a plan, and checks the store again; see `RepairStep`. No row of a table is changed.
     ///
     ///     let report = try await store.repair(store.repairPlan())
     ///     print(report.remaining ?? report.findings)
@@ -122,17 +121,18 @@ extension Store {
             }
         }
         schema.forget()
-        // The triggers of a store whose tables are gone may be all that was repaired.
+        // If the tables of Annals are gone, removing the triggers may have been the only repair.
         if try await database.reading({ db in try StoreSchema.exists(db) }) { _ = try await drop() }
         return RepairReport(findings: plan.findings, steps: plan.steps, remaining: try await verify())
     }
 
-    /// Copies the whole file as of one moment, history included, whoever writes meanwhile. The copy appears when it is whole.
+    /// Copies the whole file with its history at one point in time, even while other programs write. The copy appears when it is
+    /// complete.
     ///
     /// - Parameters:
     ///   - path: the new file.
-    ///   - force: replaces a file that is there. Nobody may have it open.
-    /// - Throws: `AnnalsError` with code `cannotCreate` when the file exists, is the store itself or cannot be made.
+    ///   - force: replaces an existing file, which no program may have open.
+    /// - Throws: `AnnalsError` with code `cannotCreate` if the file exists, is the store itself or cannot be created.
     public func copy(to path: String, force: Bool = false) async throws {
         try await translated("copy") {
             let file = try OutputFile(path, source: try database.reading { db in db.mainFile }, mayReplace: force, operation: "copy")
@@ -149,17 +149,17 @@ extension Store {
         }
     }
 
-    /// Records what other programs wrote; a replica's goes into the outbox as well.
+    /// Records writes of other programs. In a replica they also go into the outbox.
     func bringUpToDate() async throws {
         if try await replicaState() == nil { try await recordExternalChanges() } else { _ = try await updateOutbox() }
     }
 }
 
-/// A digest of rows together with the place in the space that they belong to.
+/// A digest of rows with the position in the space that they belong to.
 package struct StandingDigest: Hashable, Sendable {
     package var rows: Digest
-    /// nil when the store is not joined.
+    /// nil if the store is not joined.
     package var position: Position?
-    /// Local transactions that are in the rows but not in the log.
+    /// The number of local transactions that are in the rows and not in the log.
     package var outbox: Int
 }

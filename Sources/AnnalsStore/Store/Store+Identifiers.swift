@@ -4,18 +4,18 @@ import AnnalsSQLite
 import GRDB
 
 extension Store {
-    /// What a row is called now that was called by this identifier.
+    /// The current identifier of a row that had this identifier.
     ///
     ///     let id = try await store.current(noted, since: token)
     ///
-    /// An integer key that the space has not ordered yet is provisional: a sync gives the row another one where another replica
-    /// took the number first. Then the old identifier is that of another row, so say from when yours is.
+    /// An integer key that the space has not ordered yet is provisional: if another replica used the number first, a sync gives the
+    /// row another one. Then the old identifier means another row. So pass the time of your identifier.
     ///
     /// - Parameters:
-    ///   - identifier: as the row was called once.
-    ///   - token: the point of history at which the identifier meant the row. Without it the identifier counts as one
-    ///     from before every renumbering that history still knows.
-    /// - Returns: the identifier itself where nothing changed. It does not say that there is such a row.
+    ///   - identifier: the row's identifier at that time.
+    ///   - token: the point of history at which the identifier meant the row. Without it, the identifier counts as older than every
+    ///     renumbering in history.
+    /// - Returns: the identifier itself if nothing changed. The row may not exist.
     /// - Throws: `AnnalsError`: `tokenExpired`, `tokenUnknown` for a token of another store.
     public func current(_ identifier: PersistentIdentifier, since token: HistoryToken? = nil) async throws -> PersistentIdentifier {
         try await translated("identifier") {

@@ -6,18 +6,19 @@ import AnnalsSQLite
 import GRDB
 
 extension Store.Configuration {
-    /// For files whose schema is a space's and not the app's to bring up to date, and for more connections to the app's own.
+    /// For files whose schema belongs to a space and not to the app, and for more connections to the app's own file.
     var withoutMigrations: Store.Configuration {
         var configuration = self
         (configuration.migrator, configuration.stages, configuration.tables, configuration.createIfMissing) = (nil, nil, nil, false)
         return configuration
     }
 
-    /// For a store around an app's own connections.
+    /// For a store on an app's own connections.
     func wrapping(_ writer: any DatabaseWriter) -> Store.Configuration {
         var (configuration, options) = (self, writer.configuration)
         let usual = GRDB.Configuration()
-        // What prepares a connection stays; what is about one database or its use is not other files'.
+        // Settings that prepare a connection are kept. Settings for one database or its use are not, because other files need
+        // others.
         (options.readonly, options.foreignKeysEnabled, options.journalMode) = (false, usual.foreignKeysEnabled, usual.journalMode)
         (options.targetQueue, options.writeTargetQueue, options.schemaSource) = (nil, nil, nil)
         (options.allowsUnsafeTransactions, options.maximumReaderCount) = (false, usual.maximumReaderCount)
@@ -26,7 +27,7 @@ extension Store.Configuration {
         return configuration
     }
 
-    /// How connections of the store's own are opened.
+    /// Options for the connections that the store opens.
     func connectionOptions(_ patience: BusyTimeout) -> GRDB.Configuration {
         var options = wrapped ?? GRDB.Configuration()
         options.busyMode = patience.busyMode
@@ -63,7 +64,7 @@ extension Store {
         }
         let isDue = try blocking("migrate") { database in try database.reading { db in try !migrator.hasCompletedMigrations(db) } }
         guard isDue else { return }
-        // What others wrote is theirs; what lies open afterwards is the migrations'.
+        // Writes of other programs are recorded first, so that the unrecorded changes afterwards belong to the migrations.
         try aroundMigrations { step in
             try step.recordExternal()
             try MigrationOffering(step, label: nil)?.begin()
@@ -84,7 +85,7 @@ extension Store {
         try aroundMigrations(Self.recordMigrations)
     }
 
-    /// Whatever the migrations did is committed: a space that they do not fit is told by `sync`, and no reason not to open.
+    /// The migrations are committed already. If the space does not accept them, `sync` reports it, and the store still opens.
     private static func recordMigrations(_ step: StoreStep) throws {
         let number = try TransactionRecorder.recordExternalReportingDrift(step.db, step.environment, as: .migration).number
         do {
@@ -96,7 +97,7 @@ extension Store {
         try blocking("migrate") { database in
             try database.writeWithoutTransaction { db in
                 try db.inTransaction(.immediate) {
-                    // With nothing known of the tables: they are about to change, or have changed.
+                    // Without cached tables, because they are about to change or have changed.
                     try body(StoreStep(db, configuration))
                     return .commit
                 }
@@ -118,7 +119,7 @@ extension Store {
         schema.forget()
     }
 
-    /// So that a store whose tables are tracked opens without waiting for who writes.
+    /// So a store with tracked tables opens without waiting for a writer.
     private func isInstalled(_ selection: Tracking.Selection, _ db: Database) throws -> Bool {
         guard case .tables(let names) = selection, try StoreSchema.exists(db) else { return false }
         let tracked = Set(try TrackedTable.fetchTracked(db).map(\.name.foldedIdentifier))
@@ -126,7 +127,7 @@ extension Store {
         return names.allSatisfy { tracked.contains($0.foldedIdentifier) && present.contains($0.foldedIdentifier) }
     }
 
-    /// A table that was named must have a history; of all tables, only those that can have one do.
+    /// A named table must get a history. With all tables, only those that can have one get it.
     private static func check(_ report: TrackingReport, _ selection: Tracking.Selection) throws {
         guard case .tables = selection else { return }
         for table in report.tables {

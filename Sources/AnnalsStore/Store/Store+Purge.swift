@@ -7,14 +7,13 @@ public import Foundation
 import GRDB
 
 extension Store {
-    /// Drops the transactions before the one that the token names, which stays.
+    /// Deletes the transactions before the token's transaction, which stays.
     ///
     ///     let result = try await store.deleteHistory(before: token)
     ///     print(result.transactions, result.bytes, result.heldBackBy)
     ///
-    /// It goes in slices, so that other writers wait a few milliseconds at most, and can be cancelled between two; the
-    /// next purge goes on from there. The file does not get smaller: its free room is used again, and `vacuum` gives it
-    /// back.
+    /// It works in slices, so that other writers wait at most a few milliseconds. It can be cancelled between two slices, and the
+    /// next purge continues. The file does not become smaller: its free space is reused, and `vacuum` returns it to the system.
     ///
     /// - Throws: `AnnalsError` with code `tokenUnknown`, `tokenExpired`, `notTracked` or `busy`.
     @discardableResult
@@ -25,8 +24,8 @@ extension Store {
         try await purge(.before(token), mode, dryRun: dryRun, progress: progress)
     }
 
-    /// Drops the transactions that were committed here before a date, and lines of the conflict journal that are older and
-    /// that nobody waits for.
+    /// Deletes the transactions that were committed in this store before a date, and older entries of the conflict journal that do
+    /// not wait for a person.
     @discardableResult
     public func deleteHistory(
         before date: Date, mode: PurgeMode = .respectingConsumers, dryRun: Bool = false,
@@ -36,8 +35,8 @@ extension Store {
         return try await purge(.beforeMoment(moment), mode, dryRun: dryRun, progress: progress)
     }
 
-    /// Drops what is before a point that a text names, as `token(named:)` takes it: a transaction that it names stays, and of
-    /// a date's what was committed at it or later.
+    /// Deletes what is before a point, given as in `token(named:)`. A named transaction stays; with a date, everything committed at
+    /// or after it stays.
     @discardableResult
     package func deleteHistory(
         before text: String, mode: PurgeMode = .respectingConsumers, dryRun: Bool = false,
@@ -48,13 +47,13 @@ extension Store {
         return try await purge(aim, mode, dryRun: dryRun, progress: progress)
     }
 
-    /// Drops the transactions before this one.
+    /// Deletes the transactions before this one.
     @discardableResult
     public func deleteHistory(before transaction: HistoryTransaction, mode: PurgeMode = .respectingConsumers) async throws -> PurgeResult {
         try await deleteHistory(before: transaction.token, mode: mode)
     }
 
-    /// Drops what a rule does not keep.
+    /// Deletes what the retention does not keep.
     @discardableResult
     public func purge(
         _ retention: HistoryRetention, mode: PurgeMode = .respectingConsumers, dryRun: Bool = false,
@@ -63,15 +62,15 @@ extension Store {
         try await purge(.retention(retention), mode, dryRun: dryRun, progress: progress)
     }
 
-    // MARK: The store's own rule
+    // MARK: The store's retention
 
-    /// The rule that the store follows by itself: the one it was given, else 30 days when it is joined, and everything when
+    /// The retention that the store applies by itself: the one that was set, otherwise 30 days if it is joined, and everything if
     /// it is not.
     public func retention() async throws -> HistoryRetention {
         try await translated("purge") { try await database.reading { db in try Retention.load(db) } }
     }
 
-    /// Gives the store a rule, which every sync applies from then on; nil: the usual one again.
+    /// Sets the store's retention, which every sync applies from then on; nil restores the default.
     public func setRetention(_ retention: HistoryRetention?) async throws {
         try await managed("purge") { db, _ in
             try Self.requireHistory(db)
@@ -79,9 +78,9 @@ extension Store {
         }
     }
 
-    /// Applies the store's own rule, for a short time and not more than once an hour.
+    /// Applies the store's retention, for a short time and at most once an hour.
     ///
-    /// - Returns: nil when it was not yet time.
+    /// - Returns: nil if it is not due yet.
     @discardableResult
     public func purgeWhenDue() async throws -> PurgeResult? {
         let now = configuration.now()
@@ -121,9 +120,9 @@ extension Store {
         return result
     }
 
-    /// Drops what lies below the horizon; whether all of it is gone.
+    /// Deletes what is below the horizon. Returns whether all of it is deleted.
     ///
-    /// - Parameter progress: told how many raw changes are gone.
+    /// - Parameter progress: called with the number of deleted raw changes.
     func drop(slices: Int = .max, progress: (Int64) -> Void = { _ in }) async throws -> Bool {
         let clock = configuration.microseconds
         var (step, done) = (Int64(64), Int64(0))
@@ -138,7 +137,7 @@ extension Store {
             done += slice.changes
             progress(done)
             if slice.isLast { return true }
-            // Whoever waited for the lock has as much time to take it as the slice held it.
+            // The pause is as long as the slice held the lock, so that waiting writers get it.
             try await configuration.pause(.microseconds(clock() - start))
         }
         return false
@@ -150,7 +149,7 @@ extension Store {
         }
     }
 
-    /// What a plan will drop, as far as it can be told beforehand.
+    /// The expected result of a plan, as far as it is known in advance.
     private static func expected(_ db: Database, _ plan: PurgePlan) throws -> PurgeResult {
         let bounds = try HistoryBounds(db)
         var result = PurgeResult(oldest: HistoryToken(number: plan.number, store: bounds.storeID))
@@ -169,12 +168,12 @@ extension Store {
         return try Int64(max(0, size.size(after: HistoryBounds(db).oldest.number) - size.size(after: plan.number)))
     }
 
-    /// Gives the file's free room back to the system, by writing the file anew (`VACUUM`).
+    /// Returns the file's free space to the system by rewriting the file (`VACUUM`).
     ///
-    /// Other programs can neither read nor write meanwhile, and the disk needs room for a second copy.
+    /// Other programs can neither read nor write meanwhile, and the disk needs space for a second copy.
     ///
-    /// - Returns: by how many bytes the file became smaller.
-    /// - Throws: `AnnalsError` with code `busy` or `diskFull`; the file is as it was then.
+    /// - Returns: the number of bytes by which the file became smaller.
+    /// - Throws: `AnnalsError` with code `busy` or `diskFull`; the file is unchanged then.
     @discardableResult
     public func vacuum() async throws -> Int64 {
         try await translated("vacuum") {
@@ -193,11 +192,11 @@ extension Store {
     }
 }
 
-/// The rule that a store keeps for itself.
+/// The store's own retention.
 enum Retention {
-    /// Between two times that the rule is applied, in milliseconds.
+    /// The minimum time between two applications of the retention, in milliseconds.
     private static let pause: Int64 = 3_600_000
-    /// Slices of a purge that a sync does on the way; what is left is for the next.
+    /// Slices of a purge in one sync; the next sync continues.
     static let slicesWhenDue = 100
 
     static func load(_ db: Database) throws -> HistoryRetention {
@@ -205,7 +204,7 @@ enum Retention {
         return try own(db) ?? (ReplicaState.load(db) == nil ? .all : .days(30))
     }
 
-    /// The one that was set; nil for none.
+    /// The retention that was set; nil if none was.
     static func own(_ db: Database) throws -> HistoryRetention? {
         guard let text = try StoreSchema.text(.retention, db) else { return nil }
         guard let rule = try? JSONDecoder().decode(HistoryRetention.self, from: Data(text.utf8)) else {
@@ -224,7 +223,7 @@ enum Retention {
 
     static func isDue(_ db: Database, now: Int64) throws -> Bool {
         let last = try StoreSchema.integer(.retentionApplied, db) ?? 0
-        // A clock that was put back must not keep it from ever being due.
+        // If the clock was set back, the retention must still become due.
         return try (now >= last + pause || now < last) && !load(db).keepsAll
     }
 

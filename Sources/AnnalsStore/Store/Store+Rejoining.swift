@@ -7,10 +7,10 @@ import AnnalsSQLite
 package import AnnalsWire
 import GRDB
 
-/// Where a replica stands that the log no longer reaches.
+/// The state of a replica whose position is before the log's horizon.
 package struct ExpiredReplica: Sendable, Equatable {
     package var position: Position
-    /// Own entries beyond it that are in the rows already.
+    /// Own entries after the position that are in the rows already.
     package var ahead: [Position]
 
     static func load(_ db: Database) throws -> ExpiredReplica? {
@@ -19,36 +19,36 @@ package struct ExpiredReplica: Sendable, Equatable {
     }
 }
 
-/// A snapshot as the replica that was made from it knows it.
+/// A snapshot, as the store that was made from it describes it.
 package struct SnapshotStamp: Sendable {
     package var seen: LogMark
-    /// The latest time in the log up to there.
+    /// The latest time in the log up to the snapshot.
     package var time: HybridTime
-    /// Each author's newest entry up to there.
+    /// Each author's newest entry up to the snapshot.
     var authors: [ReplicaID: AuthorChains.Link?]
-    /// How far the log goes, as far as is known.
+    /// The log's head, as far as known.
     package var head: Position
 }
 
-/// What coming back did.
+/// The result of a resync from a snapshot.
 package struct CameBack: Sendable {
     package var status: ExchangeStatus
-    /// The snapshot's position; where own entries follow it, the replica's lies behind them.
+    /// The snapshot's position. If own entries follow it, the replica's position is after them.
     package var snapshot: Position
-    /// Rows that are otherwise now than they were without the outbox.
+    /// The number of rows that changed, without the outbox.
     package var rows: Int
     package var conflicts: Int
-    /// Transactions that were laid on top.
+    /// The number of transactions that were rebased.
     package var rebased: Int
 }
 
 extension Store {
-    /// Where this replica stands; nil when it is none.
+    /// This replica's position and entries ahead; nil if the store is not a replica.
     package func expiredReplica() async throws -> ExpiredReplica? {
         try await translated("sync") { try await database.reading { db in try ExpiredReplica.load(db) } }
     }
 
-    /// What the snapshot was that this store was made from just now.
+    /// The snapshot from which this store was just made.
     package func snapshotStamp() async throws -> SnapshotStamp {
         try await translated("sync") {
             try await database.reading { db in
@@ -59,14 +59,14 @@ extension Store {
         }
     }
 
-    /// Takes a snapshot's rows in the place of a log that is gone, and lays the outbox on top, in one SQLite transaction.
+    /// Replaces a deleted part of the log by a snapshot's rows, and rebases the outbox onto them, in one SQLite transaction.
     ///
     /// - Parameters:
-    ///   - copy: made from the snapshot, and taken on through this store's own entries that the log has after it.
-    ///   - stamp: what is known of the snapshot.
-    ///   - expired: where the replica stood.
-    ///   - relayTime: the relay's clock, in milliseconds since 1970; nil where it does not say.
-    /// - Returns: nil when the store has moved since `expired` was asked for, or has a push under way; nothing was changed.
+    ///   - copy: a store made from the snapshot, with this store's own entries after the snapshot applied.
+    ///   - stamp: the description of the snapshot.
+    ///   - expired: the replica's state before.
+    ///   - relayTime: the relay's clock, in milliseconds since 1970; nil if unknown.
+    /// - Returns: nil if the store has changed since `expired` was read, or if a push is under way; nothing was changed.
     package func rejoin(
         from copy: Store, at stamp: SnapshotStamp, expired: ExpiredReplica, relayTime: Int64?
     ) async throws -> CameBack? {

@@ -5,8 +5,8 @@ public import AnnalsSchema
 public import GRDB
 
 extension Store {
-    /// Starts history for tables, or for every table that can have one, all in one SQLite transaction. What other programs wrote
-    /// before is sealed first.
+    /// Starts the history of the selected tables, or of all tables that can have one, in one SQLite transaction. Earlier writes of
+    /// other programs are recorded first.
     ///
     ///     let report = try await store.track(.all)
     ///     for table in report.tables { print(table.name, table.outcome) }
@@ -22,8 +22,9 @@ extension Store {
         }
     }
 
-    /// Ends history for tables and forgets it; for all tables, and every trace of Annals, without a list: that is done also where
-    /// Annals' own tables are damaged beyond repair. A store that was told to track all tracks no new tables by itself after tables were named.
+    /// Ends the history of tables and deletes it. Without a list, ends it for all tables and removes all objects of Annals, even if
+    /// Annals' own tables are corrupt. After tables were named, a store that tracks all tables no longer tracks new ones
+    /// automatically.
     ///
     /// - Throws: `AnnalsError`: `notTracked`, or `alreadyJoined` while the store is a replica.
     public func untrack(_ tables: [String]? = nil) async throws -> [String] {
@@ -42,7 +43,7 @@ extension Store {
         }
     }
 
-    /// Whether it cannot be told which tables have a history.
+    /// Whether it is impossible to know which tables have a history.
     private static func isDamaged(_ db: Database) throws -> Bool {
         try StoreSchema.exists(db) ? !OwnTableChecks(db: db).areSound() : Tracking.hasRemains(db)
     }
@@ -53,7 +54,7 @@ extension Store {
             hint: "Run annals untrack without naming a table: it takes all of Annals out of the file and leaves its rows")
     }
 
-    /// - Parameter isToEnd: a replica that cannot be read, and so cannot leave its space, counts as none.
+    /// - Parameter isToEnd: if true, a replica that cannot be read, and so cannot leave its space, does not count as a replica.
     private static func isReplica(_ db: Database, isToEnd: Bool) throws -> Bool {
         guard try StoreSchema.exists(db) else { return false }
         if isToEnd, try !OwnTableChecks(db: db).areSound() { return false }
@@ -66,9 +67,9 @@ extension Store {
     ///         try db.execute(sql: "UPDATE invoice SET paid = 1 WHERE id = 17")
     ///     }
     ///
-    /// What other programs wrote before is sealed first. A write that changes nothing makes no transaction.
+    /// Earlier writes of other programs are recorded first. A write that changes nothing creates no transaction.
     ///
-    /// - Throws: `AnnalsError` when SQLite refuses; what `updates` throws otherwise. Nothing is changed then.
+    /// - Throws: `AnnalsError` for errors of SQLite; other errors of `updates` unchanged. Nothing is changed then.
     @discardableResult
     public func write<T: Sendable>(
         author: String? = nil, contextName: String? = nil, _ updates: @escaping @Sendable (Database) throws -> T
@@ -80,7 +81,7 @@ extension Store {
         }
     }
 
-    /// Writes as `write` does, and says where history stands after it; nil where nothing was changed.
+    /// Writes as `write` does, and also returns the token after it; nil if nothing was changed.
     public func transaction<T: Sendable>(
         author: String? = nil, contextName: String? = nil, _ updates: @escaping @Sendable (Database) throws -> T
     ) async throws -> (value: T, token: HistoryToken?) {
@@ -93,29 +94,29 @@ extension Store {
         }
     }
 
-    /// Records what other programs wrote, so that history is up to date.
+    /// Records writes of other programs, so that history is up to date.
     public func recordExternalChanges() async throws {
         try await managed("history") { _, step in _ = try step.recordExternal() }
     }
 
-    /// Foreign keys of tables without history to tracked ones, by table. What such a table holds stays on this machine.
+    /// Foreign keys from tables without history to tracked tables, sorted by table. Rows of these tables are not synced.
     ///
     ///     let tables = try await store.untrackedReferences().map(\.table)
     ///
-    /// - Throws: `AnnalsError` where the file cannot be read.
+    /// - Throws: `AnnalsError` if the file cannot be read.
     public func untrackedReferences() async throws -> [UntrackedReference] {
         try await managed("status") { db, step in try StoreSchema.exists(db) ? step.tables().untrackedReferences : [] }
     }
 
-    /// The conflicts that are in the log, oldest first.
+    /// The conflicts in the log, oldest first.
     package func conflicts() async throws -> [Conflict] {
         try await read { [schema] db in try StoreSchema.isReplica(db) ? ConflictJournal.all(db, schema.tables(db)) : [] }
     }
 
-    /// Closes the file. Whoever uses the store from then on is told by an `AnnalsError` with code `usage`, and so are an agent that
-    /// runs, lists and the sequences of changes, which end with it.
+    /// Closes the file. Every later use of the store throws an `AnnalsError` with code `usage`. A running agent, lists and
+    /// sequences of changes end with this error too.
     ///
-    /// - Throws: `AnnalsError` when SQLite cannot close it yet.
+    /// - Throws: `AnnalsError` if SQLite cannot close the file yet.
     public func close() throws {
         try blocking("close") { try $0.close() }
         closing.close()
@@ -123,8 +124,8 @@ extension Store {
 }
 
 extension Store {
-    /// SHA-256 of the tracked rows: equal on equal replicas, whatever their files look like inside and
-    /// whatever a replica calls its tables and columns. Generated columns are left out.
+    /// SHA-256 of the tracked rows. It is equal on replicas with equal rows, whatever the layout of their files and their local
+    /// names are. Generated columns are left out.
     public func digest() async throws -> Digest {
         try await read { try StoreDigest.rows($0) }
     }

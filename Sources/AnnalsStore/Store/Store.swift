@@ -15,67 +15,70 @@ public import GRDB
 ///         try db.execute(sql: "UPDATE invoice SET isPaid = 1 WHERE id = ?", arguments: [17])
 ///     }
 ///
-/// Any program may go on reading and writing the file. What others write is captured too, and told apart.
+/// Any program may read and write the file meanwhile. Writes of other programs are captured too, and marked as external.
 public final class Store: Sendable {
-    /// Choices made when a store is opened.
+    /// Options for opening a store.
     public struct Configuration: Sendable {
-        /// Where there is no file, or an empty one, a new one is made, in WAL mode.
+        /// Creates a file in WAL mode if it does not exist or is empty.
         public var createIfMissing = false
-        /// Brings the schema up to date before anything else is done with the store. What it does to tracked rows is in history,
-        /// as a transaction of origin migration.
+        /// Migrates the schema before anything else is done with the store. Its changes to tracked rows are in history, as a
+        /// transaction of origin migration.
         ///
-        /// Its `eraseDatabaseOnSchemaChange` is for developing, as with GRDB: a file that the migrations would make otherwise by now is
-        /// erased together with its history and made anew, and of its tables those that `tables` names are tracked. A store that is joined
-        /// to a space is refused instead (`schemaRefused`), since what waits in its outbox would be gone. It does not count beside `stages`.
+        /// Its `eraseDatabaseOnSchemaChange` is for development, as with GRDB. If the migrations would now create another schema,
+        /// the file is erased with its history and created again, and the tables in `tables` are tracked. A store that is joined to
+        /// a space is not erased; it throws `schemaRefused`, because its outbox would be lost. The option is ignored if `stages` is
+        /// set.
         public var migrator: DatabaseMigrator?
-        /// The versions of the app's schema, by which a file is made and brought up to date; after the migrator, where there is one too.
+        /// The versions of the app's schema, which create and migrate a file. They run after the migrator, if both are set.
         public var stages: StagedMigrationManager?
-        /// The tables that have history from the moment on at which the store is open; nil leaves that to `track`.
+        /// The tables that have history from the opening of the store; nil leaves this to `track`.
         ///
-        /// With `.tables` each of them must be there and be one that can be tracked, or the store does not open.
+        /// With `.tables`, each of them must exist and be trackable; otherwise the store does not open.
         public var tables: Tracking.Selection?
-        /// Called with every connection as it is opened, for functions, collations and pragmas of the app's own. Not with
-        /// `Store(wrapping:)`, whose connections are the app's; what else is opened for it is prepared as they are.
+        /// Called for every connection when it is opened, for the app's functions, collations and pragmas. It is not called with
+        /// `Store(wrapping:)`, because the app opens these connections. Additional connections for such a store get the same
+        /// preparation as these.
         public var prepareDatabase: (@Sendable (Database) throws -> Void)?
-        /// How the connections of a wrapped database are opened, for others that are to know the same functions and collations.
+        /// The options of a wrapped database's connections, for additional connections that need the same functions and collations.
         var wrapped: GRDB.Configuration?
-        /// Logs statements with their times; see `StatementTrace`. Not with `Store(wrapping:)`.
+        /// Logs statements with their durations; see `StatementTrace`. Not with `Store(wrapping:)`.
         public var trace: StatementTrace?
         /// How long to wait for another program's lock.
         public var busyTimeout: Duration = .seconds(10)
         /// The wall clock, in milliseconds since 1970.
         public var now: @Sendable () -> Int64 = { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }
-        /// Microseconds that pass, from any beginning: how long a slice of a purge holds the write lock.
+        /// Microseconds that have passed since some start. It measures how long a slice of a purge holds the write lock.
         package var microseconds: @Sendable () -> Int64 = {
             Int64(DispatchTime.now().uptimeNanoseconds / 1_000)
         }
-        /// Waits; between the slices of a purge, so that others can write.
+        /// Waits between the slices of a purge, so that others can write.
         package var pause: @Sendable (Duration) async throws -> Void = { try await ContinuousClock().sleep(for: $0) }
-        /// What this process calls itself in history.
+        /// The name of this process in history.
         public var process = ProcessInfo.processInfo.processName
-        /// Where new identities come from. A test draws them from its seed, since ties between replicas are settled by them.
+        /// The source of new identities. A test draws them from its seed, because they decide ties between replicas.
         package var random: @Sendable () -> UInt64 = { UInt64.random(in: 0 ... .max) }
-        /// How conflicts of this store's own work are settled.
+        /// How conflicts of this store's own transactions are settled.
         package var mergePolicies = MergePolicies()
-        /// The keys of the space that the store belongs to; without them they are read from the file that was named at join.
+        /// The keys of the store's space; nil: they are read from the file that was named at join.
         public var spaceKeys: SpaceKeyRing?
         /// See `CaptureEnvironment.largeValue`.
         package var largeValue: Int?
         /// How much is encoded and sent at a time.
         package var outboxLimits = OutboxLimits()
 
-        /// Who makes the tables and columns here that the space's schema got elsewhere.
+        /// Who creates tables and columns here that another replica added to the space's schema.
         public var newSchemas = NewSchemas.wait
 
-        /// The file is made anew should the machine stop: nothing waits for the disk. Whoever keeps it makes it durable.
+        /// The file can be created again after a crash of the machine, so no write waits for the disk. Code that keeps the file
+        /// makes it durable.
         package var isScratch = false
-        /// The file came from elsewhere: what its schema calls is held to what can do no harm (`PRAGMA trusted_schema`).
+        /// The file is from elsewhere. What its schema calls is limited to what is safe (`PRAGMA trusted_schema`).
         package var isUntrusted = false
 
         public init() {}
     }
 
-    /// The file, or `:memory:` where the database has none that others could open.
+    /// The file, or `:memory:` if the database has no file that others could open.
     public let path: String
     public let configuration: Configuration
     package let database: any DatabaseWriter
@@ -85,7 +88,7 @@ public final class Store: Sendable {
     let lastLook = IdleCache()
     let closing = CloseLatch()
 
-    /// Opens a database: makes it if it may, migrates it, starts the history of its tables, and checks it.
+    /// Opens a database: creates it if allowed, checks its format, migrates it, and starts the history of its tables.
     ///
     ///     var configuration = Store.Configuration()
     ///     configuration.createIfMissing = true
@@ -93,12 +96,11 @@ public final class Store: Sendable {
     ///     configuration.tables = .all
     ///     let store = try Store(path: path, configuration: configuration)
     ///
-    /// The journal mode of a file that exists stays as it is found. This blocks the calling thread for as long as migrations
-    /// take.
+    /// The journal mode of an existing file is not changed. This blocks the calling thread while migrations run.
     ///
     /// - Throws: `AnnalsError` with code `fileNotFound`, `cannotCreate`, `notADatabase`, `readOnly`, `notPermitted`, `busy` or
-    ///   `newerFormat`; `schemaRefused` for a table that cannot be tracked, and for a schema that is newer than the migrator or the stages
-    ///   know. What the migrator's own closures throw comes through as it is.
+    ///   `newerFormat`; `schemaRefused` for a table that cannot be tracked, and for a schema that is newer than the migrator or the
+    ///   stages. Errors of the migrator's closures are passed on unchanged.
     public init(path: String, configuration: Configuration = Configuration()) throws {
         let path = DatabaseFile.plain(path)
         self.path = path
@@ -120,9 +122,9 @@ public final class Store: Sendable {
         try prepare()
     }
 
-    /// A store in memory, for tests and trials. `name` is free.
+    /// A store in memory, for tests and experiments. `name` is any name.
     ///
-    /// Stores of one name have the same rows. Each tells only of its own commits: to lists and `remoteChanges`, and to its agent.
+    /// Stores with the same name share their rows. Each reports only its own commits to lists, `remoteChanges` and its agent.
     ///
     /// - Throws: as `init(path:configuration:)`.
     public init(inMemory name: String? = nil, configuration: Configuration = Configuration()) throws {
@@ -137,7 +139,7 @@ public final class Store: Sendable {
         try prepare()
     }
 
-    /// Adopts an app's own pool or queue, which goes on being used as before. The configuration's migrator and tables count.
+    /// Uses an app's own pool or queue, which the app can continue to use. The configuration's migrator and tables apply.
     ///
     /// - Throws: as `init(path:configuration:)`.
     public init(wrapping writer: any DatabaseWriter, configuration: Configuration = Configuration()) throws {
@@ -155,7 +157,7 @@ public final class Store: Sendable {
 
     // MARK: Access for the rest of the module
 
-    /// Runs work on the calling thread and translates what it throws.
+    /// Runs work on the calling thread and translates its errors.
     func blocking<T>(_ operation: String, _ body: (any DatabaseWriter) throws -> T) throws -> T {
         do {
             return try body(database)
@@ -185,7 +187,7 @@ public final class Store: Sendable {
 
     /// Reads the last committed state.
     ///
-    /// - Throws: `AnnalsError` when SQLite refuses; what `body` throws otherwise.
+    /// - Throws: `AnnalsError` for errors of SQLite; other errors of `body` unchanged.
     public func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
         try await translated("read") { try await database.readingOnly { db in try ClosureError.passing { try body(db) } } }
     }

@@ -4,44 +4,45 @@ public import AnnalsReplica
 public import AnnalsSchema
 package import GRDB
 
-/// How a store stands, as far as it can tell without asking anyone.
+/// The status of a store, without any network access.
 public struct StoreStatus: Sendable {
     /// Names of the tracked tables.
     public var tracked: [String] = []
-    /// Foreign keys of tables without history to tracked ones. Rows of such a table stay on this machine, and can keep others' deletes
-    /// from being applied.
+    /// Foreign keys from tables without history to tracked tables. Rows of these tables are not synced, and they can prevent
+    /// deletes of other replicas from being applied.
     public var untrackedReferences: [UntrackedReference] = []
-    /// How many transactions history holds.
+    /// The number of transactions in history.
     public var transactions: Int64 = 0
-    /// nil when the database has no history.
+    /// nil if the database has no history.
     public var oldestToken: HistoryToken?
     public var latestToken: HistoryToken?
-    /// Names of tracked tables whose capture triggers are not in place, so that changes may go unseen. They return at the
-    /// next recording, and older tokens expire then.
+    /// Names of tracked tables whose capture triggers are missing or altered, so that changes may be missed. The next recording
+    /// restores the triggers, and older tokens expire.
     public var drift: [String] = []
-    /// A join that makes a space was interrupted, or is under way: nothing is sent before it is done.
+    /// A join that creates a space was interrupted or is under way. Nothing is sent before it is done.
     public var isJoinUnfinished = false
-    /// Another program may have written rows that no trigger saw; the next sync compares them with the space's.
+    /// Another program may have written rows without capture. The next sync compares them with the space's rows.
     public var areRowsUnverified = false
-    /// The place in a space; nil when the store is not joined.
+    /// The state in a space; nil if the store is not joined.
     public var replica: ReplicaState?
-    /// Local transactions that the space has not ordered yet.
+    /// The number of local transactions that the space has not ordered yet.
     public var outbox = 0
-    /// Of the space's schema, as far as the log is applied here.
+    /// The version of the space's schema at this replica's position.
     public var schemaVersion: Int64 = 1
     /// What the space's schema has and this store lacks: tables, and columns as `table.column`.
     public var missingSchema: [String] = []
-    /// Work waits in the outbox until the store has migrated.
+    /// Transactions wait in the outbox until the store has migrated.
     public var isWaitingForMigration = false
-    /// Entries of the conflict journal, and those of them that wait for a person.
+    /// The number of entries in the conflict journal, and of those that wait for a person.
     public var conflicts = 0
     public var unresolvedConflicts = 0
     /// How much history the store keeps by itself.
     public var retention = HistoryRetention.all
-    /// History's share of the file, between 0 and 1, estimated from samples; nil when the database has no history.
+    /// History's share of the file, between 0 and 1, estimated from samples; nil if the database has no history.
     public var historyShare: Double?
 
-    /// Reads the status in one access. Other programs' writes count once they are recorded. Costs the same at any size.
+    /// Reads the status in one access. Writes of other programs count after they are recorded. The cost does not depend on the size
+    /// of the store.
     package init(_ db: Database) throws {
         guard try db.tableExists("annals_meta") else { return }
         tracked = try TrackedTable.fetchTracked(db).map(\.name).sorted()
@@ -57,7 +58,7 @@ public struct StoreStatus: Sendable {
         replica = state
         isJoinUnfinished = try CreationStage.load(db) != nil
         areRowsUnverified = try UnverifiedRows.isNoted(db)
-        // What the space's key is missing for waits in history.
+        // Transactions wait in history if the space's key is missing.
         outbox = try Outbox.count(db) + OutboxFiller.waiting(db)
         schemaVersion = try SpaceSchema.version(db)
         let missingSchema = try MissingSchema.load(db)

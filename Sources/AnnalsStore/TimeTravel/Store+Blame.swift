@@ -5,20 +5,21 @@ import AnnalsSQLite
 import GRDB
 
 extension Store {
-    /// Who wrote each column of a row as it stands, when and where; of a row that is gone who deleted it, and who wrote the
-    /// values that it had last. Other programs' writes are recorded first.
+    /// Says for each column of a row who wrote its current value, when and where. For a deleted row, says who deleted it, and who
+    /// wrote its last values. Records writes of other programs first.
     ///
     ///     let blame = try await store.blame(table: "customer", key: [.integer(7)])
     ///     for column in blame.columns { print(column.name, column.value, column.writer) }
     ///
-    /// A changed key is followed back. Raw changes have no index by key, since every write would pay for it: SQLite looks
-    /// backward through those of the table until it finds where the row was inserted, which took less than half a second for
-    /// a million of four columns, and the transactions in which it finds the row are read whole. Memory stays flat.
+    /// The search follows changed keys back. Raw changes have no index by key, because every write would have to maintain it.
+    /// SQLite searches backward through the table's raw changes to the insert of the row. That took less than half a second for a
+    /// million raw changes of four columns. The transactions in which it finds the row are read completely. Memory does not grow
+    /// with the history.
     ///
     /// - Parameters:
-    ///   - table: the table, as the schema names it.
+    ///   - table: the table's name in the schema.
     ///   - key: one value for each column of the key, in the key's order.
-    /// - Throws: `AnnalsError` with code `notTracked`, or `usage` where neither the rows nor history know the key.
+    /// - Throws: `AnnalsError` with code `notTracked`, or `usage` if the key is neither in the rows nor in history.
     public func blame(table: String, key: [Value]) async throws -> Blame {
         try await recordExternalChanges()
         return try await translated("blame") {

@@ -12,15 +12,15 @@ extension Store {
     ///         print(change.kind, change.table, change.key)
     ///     }
     ///
-    /// It is the net difference: a row that came back to where it was is not told. Rows are compared by their keys, so one
-    /// that got another key is told as one deleted and one inserted. Tables and columns are those that there are now: a
-    /// column added since holds its default, and what was dropped is left out.
+    /// It is the net difference: a row that changed and changed back is left out. Rows are compared by their keys, so a row that
+    /// got another key appears as one deleted row and one inserted row. Tables and columns are the current ones: a column added
+    /// since has its default, and dropped ones are left out.
     ///
-    /// It reads the changes between the two points, and holds one row at a time: the others lie in a temporary database on
-    /// disk. This store writes nothing while `visit` runs; other programs may.
+    /// It reads the changes between the two points, and has one row in memory at a time; the others are in a temporary database on
+    /// disk. This store cannot write while `visit` runs; other programs can.
     ///
-    /// - Returns: how many rows were told.
-    /// - Throws: `AnnalsError` with code `tokenExpired`, `tokenUnknown` or `notTracked`, and what `visit` throws.
+    /// - Returns: the number of visited rows.
+    /// - Throws: `AnnalsError` with code `tokenExpired`, `tokenUnknown` or `notTracked`, and errors of `visit`.
     @discardableResult
     public func diff(
         from: HistoryToken, to: HistoryToken, _ visit: @escaping @Sendable (HistoryChange) throws -> Void
@@ -28,7 +28,7 @@ extension Store {
         try await compared { try $0.forEachChange(from: from, to: to) { change in try ClosureError.passing { try visit(change) } } }
     }
 
-    /// The rows that differ between two points of history. Large differences are better visited.
+    /// The rows that differ between two points of history. For large differences use the form with `visit`.
     public func diff(from: HistoryToken, to: HistoryToken) async throws -> [HistoryChange] {
         try await compared { difference in
             var found: [HistoryChange] = []
@@ -37,14 +37,14 @@ extension Store {
         }
     }
 
-    /// Writes SQL that turns the tracked rows as they were at one point into what they were at another.
+    /// Writes SQL that changes the tracked rows from their state at one point to their state at another.
     ///
     ///     try await store.diffSQL(from: yesterday, to: today) { print($0, terminator: "") }
     ///
-    /// Any program can run it that knows SQLite and nothing of Annals, on a file with the schema as it is now. It turns
-    /// foreign keys off for the connection that runs it, and is one transaction. Nothing is written where nothing differs.
+    /// Any program with SQLite can run it, without Annals, on a file with the current schema. It turns foreign keys off for its
+    /// connection, and is one transaction. Nothing is written if nothing differs.
     ///
-    /// - Returns: how many rows differ.
+    /// - Returns: the number of rows that differ.
     /// - Throws: as `diff`.
     @discardableResult
     public func diffSQL(

@@ -5,33 +5,34 @@ public import AnnalsRows
 import AnnalsSchema
 import GRDB
 
-/// What a revert came to.
+/// The result of a revert.
 public struct RevertOutcome: Hashable, Sendable {
-    /// The new transaction; nil where nothing had to be changed, and of a trial.
+    /// The new transaction; nil if nothing had to be changed, and for a trial.
     public var number: Int64?
-    /// The rows that were inserted, updated and deleted.
+    /// The numbers of inserted, updated and deleted rows.
     public var rows: DifferenceCount
-    /// Rows whose later work was overwritten, or that could not be reached, because of `force`.
+    /// The number of rows for which `force` overwrote later changes, or that could not be restored.
     public var forced: Int
 }
 
 extension Store {
-    /// Does the inverse of a transaction as a new one of origin local, whose context has the token of what was reverted.
+    /// Undoes a transaction by a new transaction of origin local. Its context has the token of the reverted transaction.
     ///
     ///     let outcome = try await store.revert(transaction: transaction.number)
     ///
-    /// Rows that later work touched in other columns keep that work. On a joined store the new transaction is sent like any
-    /// other. Triggers of the user's that write tracked tables stay silent, since their effects are in the transaction; those
-    /// that keep untracked tables run. The rows of the transaction whose key or unique values it changed are held in memory.
+    /// If later transactions changed other columns of a row, those changes stay. In a joined store the new transaction is synced
+    /// like any other. The user's triggers that write to tracked tables do not run, because their effects are in the transaction.
+    /// Triggers that write to untracked tables run. Rows of the transaction whose key or unique values it changed are held in
+    /// memory.
     ///
     /// - Parameters:
     ///   - number: a transaction of any origin.
-    ///   - author: who does it, as history tells.
-    ///   - force: overwrites later work on the same columns and rows. A row that is gone since stays so.
-    ///   - isTrial: everything is tried and nothing is kept.
-    /// - Throws: `AnnalsError`; nothing is changed then. `rowsDiffer` where later work would be lost, naming rows and
-    ///   columns; `constraint` where the rows would break one, whether forced or not; `tokenExpired` or `tokenUnknown` where
-    ///   history does not hold the transaction.
+    ///   - author: the author in history.
+    ///   - force: overwrites later changes of the same columns and rows. A row that was deleted since stays deleted.
+    ///   - isTrial: performs everything, and then rolls it back.
+    /// - Throws: `AnnalsError`; nothing is changed then. `rowsDiffer` if later changes would be lost, with the rows and columns;
+    ///   `constraint` if the rows would violate one, with or without `force`; `tokenExpired` or `tokenUnknown` if history does not
+    ///   have the transaction.
     @discardableResult
     public func revert(
         transaction number: Int64, author: String? = nil, force: Bool = false, isTrial: Bool = false
@@ -56,9 +57,9 @@ extension Store {
 }
 
 extension HistoryBounds {
-    /// The token after a transaction; unlike its number it means something on other replicas too.
+    /// The token after a transaction. Unlike the transaction's number, it is meaningful on other replicas too.
     ///
-    /// - Throws: `AnnalsError` with code `tokenExpired` or `tokenUnknown` when history does not hold the transaction.
+    /// - Throws: `AnnalsError` with code `tokenExpired` or `tokenUnknown` if history does not have the transaction.
     func tokenOfHeld(_ number: Int64) throws -> HistoryToken {
         guard number > oldest.number, number <= latest.number else {
             throw AnnalsError(

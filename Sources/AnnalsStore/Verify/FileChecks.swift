@@ -3,7 +3,7 @@ import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
-/// What SQLite itself can tell: the file's structure, constraints and foreign keys.
+/// Checks that SQLite itself does: the file's structure, constraints and foreign keys.
 struct FileChecks {
     let db: Database
 
@@ -23,7 +23,7 @@ struct FileChecks {
             let lines = try String.fetchAll(db, sql: "PRAGMA main.integrity_check(\(VerifyLimits.integrityLines))")
             return lines == ["ok"] ? [] : lines.map { Finding(.integrity, $0) }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-            // A function or collation that only another program has.
+            // The schema uses a function or collation that only another program has.
             return [Finding(.integrity, "the file cannot be checked here: \(error.message ?? "SQLite refused it")")]
         }
     }
@@ -33,7 +33,7 @@ struct FileChecks {
         var parent: String
     }
 
-    /// Rows without their parent, counted by table and parent.
+    /// Rows without a parent, counted by table and parent.
     func foreignKeys(schema: String = "main") throws -> [(key: Key, count: Int)] {
         var counts: [Key: Int] = [:]
         for table in try tables() {
@@ -45,7 +45,7 @@ struct FileChecks {
         return counts.sorted { ($0.key.table, $0.key.parent) < ($1.key.table, $1.key.parent) }.map { ($0.key, $0.value) }
     }
 
-    /// Foreign keys that SQLite refuses to check, because the parent's columns are not unique or not there.
+    /// Foreign keys that SQLite refuses to check, because the parent's columns are not unique or do not exist.
     private func mismatchedKeys() throws -> [Finding] {
         try tables().compactMap { table in
             do {
@@ -67,8 +67,8 @@ struct FileChecks {
     }
 }
 
-/// Named bounds of verifying.
+/// Limits of verification.
 enum VerifyLimits {
-    /// Lines that SQLite's own check may print.
+    /// Lines of output from SQLite's own check.
     static let integrityLines = 20
 }

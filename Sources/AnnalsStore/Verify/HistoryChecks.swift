@@ -4,11 +4,11 @@ import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
-/// Whether history's own tables fit together: numbers without gaps, spans without gaps, every raw change there.
+/// Checks that history's own tables are consistent: transactions and spans have no gaps, and every raw change exists.
 struct HistoryChecks {
     let db: Database
 
-    /// Tables and facts without which nothing else can be looked at.
+    /// Missing tables and values without which nothing else can be checked.
     func missingTables() throws -> [Finding] {
         let lost = try OwnTables.history.filter { try !db.tableExists($0) }
         guard lost.isEmpty else { return [Finding(.history, "tables of history are gone: \(lost.joined(separator: ", "))")] }
@@ -17,7 +17,7 @@ struct HistoryChecks {
         return gone.isEmpty ? [] : [Finding(.log, "tables of the replica are gone: \(gone.joined(separator: ", "))")]
     }
 
-    /// Tracked tables without their raw changes' or notes' table.
+    /// Tracked tables without their table of raw changes or notes.
     func missingLists() throws -> [Finding] {
         try TrackedTable.fetchTracked(db).compactMap { table in
             let own = [StoreSchema.changesTable(table.id), StoreSchema.notesTable(table.id)]
@@ -53,11 +53,11 @@ struct HistoryChecks {
         return count == 0 ? [] : [Finding(.history, "\(count) spans of raw changes belong to no transaction")]
     }
 
-    /// A transaction names the tables it changed, and has a span in each that is still known.
+    /// A transaction lists the tables it changed, and has a span in each of them that is still known.
     private func transactionsWithoutSpan() throws -> [Finding] {
         let known = Set(try TrackedTable.fetchAll(db).map(\.id))
         let span = try PreparedStatement(db, "SELECT 1 FROM main.annals_spans WHERE table_id = ?1 AND number = ?2")
-        // The newest transaction stays when it is purged, without its raw changes.
+        // A purge leaves the newest transaction, without its raw changes.
         let rows = try GRDB.Row.fetchCursor(
             db, sql: "SELECT number, tables FROM main.annals_transactions WHERE number > ?", arguments: [HistoryBounds(db).oldest.number])
         var count = 0
@@ -91,7 +91,7 @@ struct HistoryChecks {
             first = first ?? begins
             last = try row.number("last")
         }
-        // A list that is not in use any more may be without one.
+        // A column list that is no longer in use may have no such table.
         guard try db.tableExists(StoreSchema.changesTable(table.id)) else {
             return first == nil ? [] : findings + [Finding(.history, "the table of raw changes is gone", table: table.name)]
         }
@@ -101,7 +101,7 @@ struct HistoryChecks {
     private func missing(_ table: TrackedTable, from first: Int64?, recorded last: Int64) throws -> [Finding] {
         let changes = StoreSchema.changesTable(table.id)
         let newest = try Int64.fetchOne(db, sql: "SELECT max(id) FROM main.\(changes)") ?? 0
-        // What was purged may be gone or not; the newest raw change of a purged table stays.
+        // Purged raw changes may still exist or not; the newest raw change of a purged table stays.
         guard let first = first ?? (newest > 0 ? newest : nil) else { return [] }
         let end = max(last, newest)
         let count =

@@ -6,7 +6,7 @@ import AnnalsSchema
 import AnnalsWire
 import GRDB
 
-/// Tries laws 8 and 3 on a copy of the tracked rows.
+/// Tests laws 8 and 3 on a copy of the tracked rows.
 struct LawChecks {
     private let db: Database
     private let tables: TrackedTables
@@ -16,7 +16,7 @@ struct LawChecks {
     private let mismatches = Mismatches()
     private let progress: () throws -> Void
 
-    /// Rows that were not what history says, by table: the first in words, and how many.
+    /// Rows that differ from history, by table: the first mismatch and the number.
     private final class Mismatches {
         var byTable: [String: (first: CopyMismatch, count: Int)] = [:]
 
@@ -44,7 +44,7 @@ struct LawChecks {
         return findings
     }
 
-    /// What was noted since the last time, one finding a table.
+    /// The mismatches since the last call, as one finding for each table.
     private func take(_ code: Finding.Code, _ say: (CopyMismatch) -> String) -> [Finding] {
         defer { mismatches.byTable = [:] }
         return mismatches.byTable.sorted { $0.key < $1.key }.map { table, found in
@@ -61,7 +61,7 @@ struct LawChecks {
             try copy.move(.back, through: number)
             try progress()
         }
-        // Going back compares what history says a row became with what it is, and so the newest value with the store.
+        // Undoing compares the new values in history with the rows. So it also compares the newest values with the store.
         let findings = take(.rows) { "\($0.message): the rows are not what history says they became" }
         guard findings.isEmpty else { return findings }
         for number in stride(from: bounds.oldest.number + 1, through: bounds.latest.number, by: 1) {
@@ -76,8 +76,8 @@ struct LawChecks {
 
     // MARK: Law 3
 
-    /// The rows without the outbox are the log's, so every old value in the outbox must be found on the way back, and no
-    /// row may be left without its parent there.
+    /// The rows without the outbox are the log's rows. So every old value in the outbox must be found while it is undone, and no
+    /// row may lose its parent.
     private func log(_ state: ReplicaState) throws -> [Finding] {
         let before = try Set(FileChecks(db: db).foreignKeys().map(\.key))
         try OutboxRollback(db, copy: copy, changes: changes).undoOutbox(progress: progress)

@@ -6,8 +6,8 @@ import AnnalsWire
 import GRDB
 
 extension Store {
-    /// The digest of the rows without this store's own unpushed work: on every replica with nothing ahead it is what a
-    /// fresh clone at the same position prints (law 3). Nothing is changed.
+    /// The digest of the rows without this store's unpushed transactions. If nothing is ahead, it equals the digest of a fresh
+    /// clone at the same position (law 3). Nothing is changed.
     package func digestOfLog() async throws -> Digest {
         try await merging("verify", commits: false) { db, step in
             try step.recordExternal()

@@ -5,8 +5,8 @@ import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
-/// Whether Annals' own tables hold values of the kinds that it writes there: another program may have written others, and then nothing
-/// else can be looked at.
+/// Checks that Annals' own tables hold values of the expected kinds. Another program may have written others, and then nothing else
+/// can be checked.
 struct OwnTableChecks {
     let db: Database
 
@@ -18,12 +18,12 @@ struct OwnTableChecks {
         }
     }
 
-    /// Whether all that cannot be read is of tables that can be made anew.
+    /// Whether all unreadable values are in tables that can be created again.
     func areRepairable() throws -> Bool {
         try StoreError.unlessCorrupt { try hasReplicasTables() && places().allSatisfy { Self.madeAnew.contains($0.table) } } ?? false
     }
 
-    /// Whether everything is there and can be read.
+    /// Whether all tables exist and are readable.
     func areSound() throws -> Bool {
         try StoreError.unlessCorrupt { try HistoryChecks(db: db).missingTables().isEmpty && places().isEmpty } ?? false
     }
@@ -34,7 +34,7 @@ struct OwnTableChecks {
 
     private static let madeAnew: Set<String> = ["annals_transactions", "annals_spans", "annals_push", "annals_highest"]
 
-    /// Deletes the rows of a table that cannot be read.
+    /// Deletes the unreadable rows of tables.
     func dropUnreadable(in tables: String...) throws {
         for table in tables where try db.tableExists(table) {
             for column in try columns(of: table) {
@@ -43,7 +43,7 @@ struct OwnTableChecks {
         }
     }
 
-    /// A column, or a fact of `annals_meta`.
+    /// A column, or a value in `annals_meta`.
     private struct Place: Hashable {
         var table: String
         var name: String
@@ -70,13 +70,14 @@ struct OwnTableChecks {
         var isUnreadable: String
     }
 
-    /// Those with a declared type, which no value of the user's has. `RawChangeScan` looks at what else a raw change holds.
+    /// The columns with a declared type; columns with user values have none. `RawChangeScan` checks the other contents of raw
+    /// changes.
     private func columns(of table: String) throws -> [Column] {
         try Row.fetchAll(db, sql: "PRAGMA main.table_info(\(SQL.quote(table)))").compactMap { row in
             let (name, type): (String, String) = try (row.value("name"), row.value("type"))
             let isNullable = try row.value("notnull") == 0 && row.value("pk") == 0
             let quoted = SQL.quote(name)
-            // A rowid is found by its index and is an integer in any case.
+            // A rowid is always an integer. The comparison uses its index.
             if name == "id", type == "INTEGER" {
                 let (lowest, highest) = (CountedNumbers.range.lowerBound, CountedNumbers.range.upperBound)
                 return Column(name: name, isUnreadable: "(id < \(lowest) OR id > \(highest))")
@@ -89,8 +90,8 @@ struct OwnTableChecks {
         }
     }
 
-    /// Integers that are not counted from 1: moments, spans of time, keys of the user's rows, kinds, and the outbox's order, in which a
-    /// schema's offer goes before all else.
+    /// Integers that are not counted from 1: times, durations, keys of the user's rows, kinds, and the order of the outbox, in
+    /// which a schema entry comes before everything else.
     private static let integers: [String: ClosedRange<Int64>] = [
         "time": SchemaLimits.facts, "received_at": SchemaLimits.facts, "seen": SchemaLimits.facts, "lease": SchemaLimits.facts,
         "key": .min ... .max,
@@ -102,7 +103,7 @@ struct OwnTableChecks {
 
     private static func range(of kinds: [Int64]) -> ClosedRange<Int64> { (kinds.min() ?? 0)...(kinds.max() ?? 0) }
 
-    /// Texts as their encoder gives them, in bytes.
+    /// Texts that an encoder wrote as bytes.
     private static let encoded: Set<String> = ["old", "new"]
 
     private static func isReadable(_ name: String, _ type: String, _ integers: ClosedRange<Int64>, isEncoded: Bool) -> String? {
@@ -116,7 +117,7 @@ struct OwnTableChecks {
         }
     }
 
-    // MARK: Facts
+    // MARK: Values of annals_meta
 
     private func facts() throws -> [Place] {
         let sql = "SELECT name, typeof(value) AS type, CASE typeof(value) WHEN 'integer' THEN value END AS number FROM main.annals_meta"
@@ -128,13 +129,13 @@ struct OwnTableChecks {
             types[name] = type
             if type != Self.type(of: name) || !(number.map(SchemaLimits.facts.contains) ?? true) { wrong.append(name) }
         }
-        // A replica knows who it is, unless it is about to become one.
+        // A replica has its id, unless it is about to become a replica.
         let (replica, stage) = (Meta.Name.replica.rawValue, Meta.Name.joinStage.rawValue)
         if types[replica] == nil, types[stage] == nil, try StoreSchema.isReplica(db) { wrong.append(replica) }
         return wrong.sorted().map { Place(table: "annals_meta", name: $0) }
     }
 
-    /// What is right in kind and says nothing.
+    /// Values of the right kind that cannot be decoded.
     private func encoded() throws -> [Place] {
         var checks: [(place: Place, check: () throws -> Void)] = [
             (Place(table: "annals_tables", name: "columns"), { _ = try TrackedTable.fetchAll(db) }),

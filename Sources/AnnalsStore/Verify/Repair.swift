@@ -7,26 +7,27 @@ import AnnalsWire
 import Foundation
 import GRDB
 
-/// One thing that a repair does, or would do.
+/// One step of a repair.
 public enum RepairStep: Hashable, Sendable {
-    /// SQLite's indexes are written anew from the rows.
+    /// Rebuilds SQLite's indexes from the rows.
     case rebuildIndexes
-    /// Tables of history that are gone are made again, empty.
+    /// Creates missing tables of history again, empty.
     case recreateTables([String])
-    /// Triggers that stand without Annals' tables, so that every write of these tables fails, are taken away.
+    /// Removes triggers without the tables of Annals, which make every write to these tables fail.
     case removeTriggers(tables: [String])
-    /// The triggers that capture changes are put back.
+    /// Restores the capture triggers.
     case restoreTriggers(tables: [String])
-    /// What history holds cannot be relied on: older tokens expire, and consumers start over from the rows.
+    /// History is not reliable. Older tokens expire, and consumers start again from the rows.
     case beginHistoryAnew
-    /// The push under way cannot be read: what it held is sent again. What the relay took of it is known by its transactions' ids.
+    /// The push under way cannot be read. Its transactions are sent again, and their ids identify those that the relay had
+    /// accepted.
     case beginPushAnew
-    /// Which keys were ever given is told again from the rows.
+    /// Determines the highest used keys from the rows again.
     case recountKeys
-    /// Before anything is exchanged, the next sync compares the rows with the space's.
+    /// Makes the next sync compare the rows with the space's rows before any exchange.
     case compareWithSpace
 
-    /// In words, as what will be done.
+    /// What the step does, in words.
     public var message: String {
         switch self {
         case .rebuildIndexes: "write the file's indexes anew from its rows"
@@ -42,12 +43,12 @@ public enum RepairStep: Hashable, Sendable {
     }
 }
 
-/// What was off, what was done about it, and what is still off.
+/// What was wrong, what was done about it, and what is still wrong.
 public struct RepairReport: Sendable {
     public var findings: [Finding]
-    /// In the order in which they are done.
+    /// In the order of execution.
     public var steps: [RepairStep]
-    /// nil when nothing was done.
+    /// nil if nothing was done.
     public var remaining: [Finding]?
 
     package init(findings: [Finding], steps: [RepairStep], remaining: [Finding]? = nil) {
@@ -57,19 +58,17 @@ public struct RepairReport: Sendable {
     }
 }
 
-/// Rebuilds what can be rebuilt of a store: indexes, triggers, tables of history, counters. No row of the user's is
-/// touched.
+/// Rebuilds what can be rebuilt in a store: indexes, triggers, tables of history, counters. No row of the user is changed.
 ///
-/// Rows are what the user has; history is what is told about them. So where the two disagree the rows stand, and history
-/// begins anew. A joined store's rows are then compared with the log at its next sync (`UnverifiedRows`), which finds what was
-/// written unseen.
+/// The rows are the user's data, and history only describes them. So if the two disagree, the rows stay, and history starts again.
+/// The next sync of a joined store then compares its rows with the log (`UnverifiedRows`), which finds writes without capture.
 struct Repair {
     let db: Database
     let environment: CaptureEnvironment
-    /// The keys that the program gave itself, where the store's space is sealed.
+    /// The keys that the program set, if the store's space is encrypted.
     var spaceKeys: SpaceKeyRing?
 
-    /// What would be done about these findings.
+    /// The steps for these findings.
     func plan(_ findings: [Finding]) throws -> [RepairStep] {
         guard !findings.isEmpty else { return [] }
         var steps: [RepairStep] = []
@@ -92,7 +91,7 @@ struct Repair {
         return steps
     }
 
-    /// Does it, in one SQLite transaction.
+    /// Performs the steps in one SQLite transaction.
     func run(_ steps: [RepairStep]) throws {
         guard !steps.isEmpty else { return }
         try db.inTransaction(.immediate) {
@@ -155,8 +154,7 @@ struct Repair {
         try StoreSchema.noteSchemaVersion(db)
     }
 
-    /// As any look at the store does that finds the schema changed: older tokens expire, and a joined store's rows are in
-    /// doubt.
+    /// The same as after a schema change of another program: older tokens expire, and a joined store's rows are unverified.
     private func restoreTriggers() throws {
         try StoreSchema.set(.schemaVersion, to: nil, db)
         try TransactionRecorder.recordExternal(db, environment)
@@ -164,13 +162,13 @@ struct Repair {
 
     private func beginAnew() throws {
         if try StoreSchema.isReplica(db) { try keepUnsentWork() }
-        // Also of rows that cannot be read: somebody may have a token of theirs.
+        // Includes unreadable rows, because a consumer may hold a token of them.
         let newest = try newestNumber()
         try OwnTableChecks(db: db).dropUnreadable(in: "annals_transactions", "annals_spans")
         try begin(after: newest)
     }
 
-    /// Moves to the outbox what can be read of history. What cannot is found when the rows are compared with the log.
+    /// Moves what is readable in history to the outbox. The comparison of rows with the log finds the rest.
     private func keepUnsentWork() throws {
         do {
             try db.inSavepoint {
@@ -189,7 +187,7 @@ struct Repair {
         }
     }
 
-    /// The highest number that any trace of history names: numbers must go on rising.
+    /// The highest number that any remaining table of history has, because numbers must continue to rise.
     private func newestNumber() throws -> Int64 {
         let limit = CountedNumbers.range.upperBound - 1
         var numbers = [try Purge.horizon(db), try Int64.fetchOne(db, sql: "SELECT max(gap) FROM main.annals_tables") ?? 0]
@@ -200,8 +198,8 @@ struct Repair {
         return numbers.filter { $0 < limit }.max() ?? 0
     }
 
-    /// History ends with a transaction without changes, and reaches no further back: so whoever had read up to now learns
-    /// that rows may be others.
+    /// Ends history with a transaction without changes, and sets the horizon there. So a consumer that had read everything learns
+    /// that rows may differ.
     private func begin(after newest: Int64) throws {
         var clock = try StoreClock.load(db)
         let time = clock.tick(now: environment.now())

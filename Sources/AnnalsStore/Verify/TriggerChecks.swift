@@ -2,12 +2,12 @@ import AnnalsHistory
 import AnnalsSchema
 import GRDB
 
-/// Whether capture is in place (law 1).
+/// Checks that the capture triggers are installed (law 1).
 struct TriggerChecks {
     let db: Database
 
     func run() throws -> [Finding] {
-        // What another program renamed since is captured under its new name, and recording takes that over.
+        // If another program renamed a table, its changes are captured under the new name, and the next recording adopts the name.
         let renamed = try TableRenames(db).pending()
         return try TrackedTable.fetchTracked(db).compactMap { table in
             let name = renamed.first { $0.table.id == table.id }?.name ?? table.name

@@ -7,29 +7,29 @@ import AnnalsSQLite
 import AnnalsWire
 package import GRDB
 
-/// Looks for everything that can be off in a store (laws 1, 3, 4 and 8).
+/// Checks a store completely (laws 1, 3, 4 and 8).
 ///
 ///     for finding in try Verification.run(db) { print(finding.code, finding.message) }
 ///
-/// Nothing in the store is changed. The laws are tried on a copy of the tracked rows in a temporary database, which
-/// SQLite keeps in memory or in its temporary folder and drops at the end.
+/// Nothing in the store is changed. The laws are tested on a copy of the tracked rows in a temporary database, which SQLite keeps
+/// in memory or in its temporary folder and deletes at the end.
 package enum Verification {
-    /// What is off; nothing when all is well.
+    /// The problems that were found; empty if there are none.
     ///
-    /// Call it outside a transaction: a temporary database is attached. It takes about as long as two replays from the
-    /// latest token to the oldest. Other programs may go on writing; what they wrote before is sealed first, unless a
-    /// trigger is not as it should be: then nothing in the store is changed.
+    /// Call it outside a transaction, because it attaches a temporary database. It takes about as long as two replays from the
+    /// latest token to the oldest. Other programs may write meanwhile. Their earlier writes are recorded first, unless a trigger is
+    /// missing or altered: then nothing in the store is changed.
     ///
     /// - Parameters:
     ///   - db: a connection to the store.
-    ///   - environment: clock and identities, which a test gives.
-    ///   - progress: told now and then; what it throws ends the verification.
+    ///   - environment: clock and identities; tests pass their own.
+    ///   - progress: called from time to time; an error ends the verification.
     package static func run(
         _ db: Database, environment: CaptureEnvironment = .system, progress: @escaping () throws -> Void = {}
     ) throws -> [Finding] {
         var findings: [Finding] = []
         do {
-            // Another program may have dropped tables that this connection remembers.
+            // Another program may have dropped tables that are in this connection's schema cache.
             db.clearSchemaCache()
             var hasHistory = false
             try db.inTransaction(.deferred) {
@@ -54,7 +54,7 @@ package enum Verification {
                     findings += try HistoryChecks(db: db).run()
                     findings += try LawChecks(db, progress: progress).run()
                 }
-                // Recording would bring the triggers in order, and begin history anew where they were not.
+                // Recording would restore the triggers and, if they had been wrong, start history again.
                 if findings.contains(where: { $0.code == .trigger }) {
                     try db.inTransaction(.deferred) {
                         try check()
@@ -77,7 +77,7 @@ package enum Verification {
         try LogEvidence.load(db).map { [Finding(.relay, $0.message)] } ?? []
     }
 
-    /// What the relay left out of the log without its log saying so.
+    /// An entry that the relay left out of the log as if it was voided, without an entry that says so.
     private static func leftOut(_ db: Database) throws -> [Finding] {
         guard let state = try ReplicaState.load(db), state.position >= state.head, let entry = try PassedVoids.load(db).first else {
             return []

@@ -3,7 +3,7 @@ import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
-/// What one version of a schema declares, read from a database that its definition made.
+/// What one version of a schema declares, read from a database that its definition created.
 struct SchemaOutline: Sendable {
     struct Item: Hashable, Sendable {
         /// `table`, `index`, `view` or `trigger`.
@@ -13,9 +13,9 @@ struct SchemaOutline: Sendable {
     }
 
     let version: SchemaVersion
-    /// Tables that hold rows of their own.
+    /// Tables with rows, without virtual tables.
     let tables: [DeclaredTable]
-    /// Everything, in the order in which it was made.
+    /// All objects in the order of their creation.
     let items: [Item]
 
     init(_ schema: any VersionedSchema.Type) throws {
@@ -28,7 +28,7 @@ struct SchemaOutline: Sendable {
         try queue.close()
     }
 
-    /// What a file declares of a version's tables and of the next one's, which it may have in part.
+    /// What a file declares of a version's objects and of the next version's, some of which it may have already.
     init(_ db: Database, of version: SchemaOutline, and next: SchemaOutline) throws {
         func isMeant(_ item: Item) -> Bool {
             (version.items + next.items).contains { $0.type == item.type && $0.name.isSameIdentifier(as: item.name) }
@@ -40,7 +40,7 @@ struct SchemaOutline: Sendable {
 
     /// The same under other names.
     ///
-    /// - Throws: `AnnalsError` of code usage for a rename that cannot be.
+    /// - Throws: `AnnalsError` of code usage if a rename is impossible.
     func renamed(_ renames: [Rename]) throws -> SchemaOutline {
         guard !renames.isEmpty else { return self }
         let queue = try DatabaseQueue()
@@ -79,7 +79,7 @@ struct SchemaOutline: Sendable {
         tables.first { $0.name.isSameIdentifier(as: name) }
     }
 
-    /// Tables that another version has too, and declares otherwise than by more columns.
+    /// Tables that another version also has, with more differences than additional columns.
     func rebuilt(in next: SchemaOutline) -> [String] {
         tables.filter { table in
             guard let other = next.table(named: table.name) else { return false }
@@ -88,9 +88,9 @@ struct SchemaOutline: Sendable {
         }.map(\.name)
     }
 
-    // MARK: Beside a database
+    // MARK: Comparison with a database
 
-    /// What tables of the database are not as declared here, in a few words; nil when all are. Others do not count.
+    /// How a table of the database differs from its declaration here, in a few words; nil if none does. Other tables are ignored.
     func difference(from db: Database) throws -> String? {
         let reader = SchemaReader(db)
         for table in tables {
@@ -100,19 +100,19 @@ struct SchemaOutline: Sendable {
         return nil
     }
 
-    /// What is not there by its name, in the order in which it is made.
+    /// Objects whose names do not exist in the database, in the order of their creation.
     func missing(in db: Database) throws -> [Item] {
         let present = Set(try Self.items(db).map { "\($0.type) \($0.name.foldedIdentifier)" })
         return items.filter { !present.contains("\($0.type) \($0.name.foldedIdentifier)") }
     }
 
-    /// Whether the database has a table by any name here.
+    /// Whether the database has a table with any name from here.
     func isAny(in db: Database) throws -> Bool {
         let reader = SchemaReader(db)
         return try tables.contains { try reader.table($0.name) != nil }
     }
 
-    /// Beyond what `SchemaAgreement` compares, the defaults; the order of columns does not count.
+    /// Also compares defaults, which `SchemaAgreement` does not. The order of columns does not matter.
     private static func difference(_ one: DeclaredTable, _ other: DeclaredTable) -> String? {
         let sorted = one.columns.map(\.name)
         let arranged =
@@ -122,11 +122,12 @@ struct SchemaOutline: Sendable {
         return unlike.map { "the default of the column \($0.0.name)" }
     }
 
-    // MARK: The way to another
+    // MARK: Migration to another version
 
-    /// Statements that make the next version of this one.
+    /// The statements that turn this version into the next one.
     ///
-    /// - Throws: `AnnalsError` of code usage where more is needed than additions: the next version lacks something, or asks more of rows.
+    /// - Throws: `AnnalsError` of code usage if additions are not sufficient: the next version lacks something, or its rows must
+    ///   satisfy more.
     func additions(of next: SchemaOutline) throws -> [String] {
         func refused(_ what: String) -> AnnalsError {
             AnnalsError(
@@ -153,7 +154,7 @@ struct SchemaOutline: Sendable {
         return statements + objects(of: next)
     }
 
-    /// New tables, and whatever else is not as it was, in the order in which the next version makes them.
+    /// New tables and all changed other objects, in the order in which the next version creates them.
     private func objects(of next: SchemaOutline) -> [String] {
         func isKept(_ item: Item, in outline: SchemaOutline) -> Bool {
             outline.items.contains {
@@ -165,16 +166,16 @@ struct SchemaOutline: Sendable {
         return gone.reversed().map { "DROP \($0.type.uppercased()) \(SQL.quote($0.name))" } + new.map(\.sql)
     }
 
-    /// For a database without any of it.
+    /// The statements for an empty database.
     var statements: [String] { items.map(\.sql) }
 
     // MARK: The checksum
 
-    /// What checksums by the present rule begin with.
+    /// The prefix of checksums by the current rule.
     static let checksumRule = "2:"
 
-    /// A digest of what the tables ask of rows, and of the indexes, views and triggers, which tells versions apart: 64 hexadecimal digits
-    /// behind the rule's number.
+    /// A digest of the tables' declarations and of the indexes, views and triggers, which identifies the version's definition: 64
+    /// hexadecimal digits after the rule's number.
     var checksum: String {
         var hasher = Digest.Hasher()
         func add(_ parts: String...) {
@@ -204,7 +205,7 @@ struct SchemaOutline: Sendable {
 }
 
 extension SchemaOutline.Item {
-    /// It changes by ALTER TABLE, and is not made again.
+    /// A table that ALTER TABLE changes and that is not created again.
     fileprivate func isRowTable(in outline: SchemaOutline) -> Bool {
         type == "table" && outline.table(named: name) != nil
     }

@@ -1,4 +1,4 @@
-/// A version of an app's schema, ordered as versions are: `2.0.0` before `2.0.1` before `10.0.0`.
+/// A version of an app's schema, in the usual order of versions: `2.0.0` before `2.0.1` before `10.0.0`.
 ///
 ///     static let versionIdentifier = SchemaVersion(2, 1)
 public struct SchemaVersion: Hashable, Comparable, Codable, Sendable {
@@ -20,7 +20,7 @@ public struct SchemaVersion: Hashable, Comparable, Codable, Sendable {
 extension SchemaVersion: LosslessStringConvertible {
     public var description: String { "\(major).\(minor).\(patch)" }
 
-    /// nil unless it is three numbers with points between.
+    /// nil unless the text is three numbers separated by points.
     public init?(_ description: String) {
         let numbers = description.split(separator: ".", omittingEmptySubsequences: false).map { Int($0) }
         guard numbers.count == 3, let major = numbers[0], let minor = numbers[1], let patch = numbers[2] else { return nil }

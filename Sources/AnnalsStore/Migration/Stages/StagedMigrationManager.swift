@@ -3,7 +3,7 @@ import AnnalsSchema
 import AnnalsSQLite
 public import GRDB
 
-/// The versions of an app's schema and the ways between them, checked when built and gone stage by stage.
+/// The versions of an app's schema and the stages between them. Stages are checked when the manager is created.
 ///
 ///     let stages = try StagedMigrationManager(
 ///         [SchemaV1.self, SchemaV2.self, SchemaV3.self],
@@ -17,19 +17,20 @@ public import GRDB
 ///     configuration.stages = stages
 ///     let store = try Store(path: path, configuration: configuration)
 ///
-/// An empty file gets the newest version at once. Each stage is one SQLite transaction, and in history one transaction of origin
-/// migration with the stage's label; one that fails or is killed leaves the file at the version before, and the next opening goes on from
-/// there. After each the tables must be as the version defines them.
+/// An empty file gets the newest version at once. Each stage is one SQLite transaction, and one transaction of history with origin
+/// migration and the stage's label. If a stage fails or the process is killed, the file stays at the version before, and the next
+/// opening continues from there. After each stage the tables must match the version's definition.
 ///
-/// A file keeps the number and a checksum of its version. One that has none, since other code or `annals clone` made it, is known by its tables.
+/// A file stores the number and a checksum of its version. If a file has none, because other code or `annals clone` created it, its
+/// tables identify the version.
 public struct StagedMigrationManager: Sendable {
-    /// Where a migration stands.
+    /// The progress of a migration.
     public struct Progress: Sendable, Hashable {
-        /// The stages that are done.
+        /// The number of finished stages.
         public let completed: Int
-        /// Those of this migration.
+        /// The number of stages of this migration.
         public let total: Int
-        /// Of the stage that begins; nil when all are done.
+        /// The label of the stage that begins; nil if all are finished.
         public let label: String?
     }
 
@@ -38,16 +39,16 @@ public struct StagedMigrationManager: Sendable {
     let outlines: [SchemaOutline]
     let stages: [Stage]
 
-    /// One way that can be gone.
+    /// A planned stage.
     struct Stage: Sendable {
         var label: String
-        /// nil: from nothing.
+        /// nil: an empty file.
         var from: SchemaVersion?
         var to: SchemaOutline
         var renames: [Rename] = []
-        /// Tables that the next version declares otherwise than by additions: code must make them anew, or take columns from them.
+        /// Tables that the next version changes by more than additions. Code must create them again or drop columns.
         var rebuilt: [String] = []
-        /// What follows upon the renames.
+        /// What runs after the renames.
         var run: MigrationStage.Handler
     }
 
@@ -55,9 +56,9 @@ public struct StagedMigrationManager: Sendable {
     ///
     /// - Parameters:
     ///   - schemas: all versions that files of the app may have, oldest first.
-    ///   - stages: those with code or a label of their own; the others are lightweight.
-    /// - Throws: `AnnalsError` of code usage: no version, versions that do not ascend, a stage that leaves out a version or is there twice, and
-    ///   a lightweight one where more than additions are needed. What a definition throws.
+    ///   - stages: the stages with code or a label; the others are lightweight.
+    /// - Throws: `AnnalsError` of code usage if there is no version, if versions do not ascend, if a stage skips a version or is
+    ///   listed twice, and if a lightweight stage needs more than additions. Errors of the definitions.
     public init(_ schemas: [any VersionedSchema.Type], stages: [MigrationStage] = []) throws {
         func refused(_ what: String) -> AnnalsError { AnnalsError(.usage, operation: "migrate", what) }
         do {
@@ -92,7 +93,7 @@ public struct StagedMigrationManager: Sendable {
         }
     }
 
-    /// What a sync has made already, as the space's log told of it, is not made again.
+    /// Objects that a sync created already, because the space's log has them, are not created again.
     private static func add(_ next: SchemaOutline, to db: Database, at version: SchemaOutline) throws {
         do {
             for sql in try SchemaOutline(db, of: version, and: next).additions(of: next) { try db.execute(sql: sql) }
@@ -103,21 +104,21 @@ public struct StagedMigrationManager: Sendable {
         }
     }
 
-    /// Makes the newest version of an empty file.
+    /// Creates the newest version in an empty file.
     private let beginning: Stage
 
-    /// What the tables of a version ask of rows, as 64 hexadecimal digits behind the number of the rule that makes them; nil for a version that
-    /// is not known here.
+    /// A digest of a version's definition: 64 hexadecimal digits after the number of the rule that computes it; nil for an unknown
+    /// version.
     public func checksum(of version: SchemaVersion) -> String? {
         outlines.first { $0.version == version }?.checksum
     }
 
-    // MARK: Where a file stands
+    // MARK: The version of a file
 
-    /// The version of a file's schema; nil where it has none of the tables.
+    /// The version of a file's schema; nil if it has none of the tables.
     ///
-    /// - Throws: `AnnalsError` of code schemaRefused for a version that is newer than all that are known here, for one that was defined otherwise
-    ///   when the file got it, and for tables of no known version.
+    /// - Throws: `AnnalsError` of code schemaRefused for a version that is newer than all known ones, for a version whose
+    ///   definition has changed since the file got it, and for tables that match no known version.
     public func version(of db: Database) throws -> SchemaVersion? {
         if let record = try VersionRecord.load(db) {
             guard let newest = versions.last, record.version <= newest else {
@@ -145,9 +146,9 @@ public struct StagedMigrationManager: Sendable {
         AnnalsError(.schemaRefused, operation: "migrate", what, hint: hint)
     }
 
-    /// What is left to do, in order.
+    /// The stages that remain, in order.
     ///
-    /// - Throws: what `version(of:)` does.
+    /// - Throws: errors of `version(of:)`.
     func due(in db: Database) throws -> [Stage] {
         guard let version = try version(of: db) else { return [beginning] }
         return stages.filter { ($0.from ?? version) >= version }
@@ -155,10 +156,11 @@ public struct StagedMigrationManager: Sendable {
 
     // MARK: One stage
 
-    /// Runs a stage and writes its version down, in the caller's transaction.
+    /// Runs a stage and stores its version, in the caller's transaction.
     ///
-    /// - Parameter renames: those of the stage that are not made yet.
-    /// - Throws: `AnnalsError` of code schemaRefused where the schema is then not what the version defines; what the stage's handlers throw.
+    /// - Parameter renames: the stage's renames that are not done yet.
+    /// - Throws: `AnnalsError` of code schemaRefused if the resulting schema differs from the version's definition; errors of the
+    ///   stage's handlers.
     func run(_ stage: Stage, _ db: Database, renaming renames: [Rename]) throws {
         for rename in renames { try db.execute(sql: rename.statement) }
         try stage.run(db)
@@ -170,7 +172,8 @@ public struct StagedMigrationManager: Sendable {
         throw refused("the stage \(stage.label) does not arrive at version \(stage.to.version): \(difference)", "Nothing was changed")
     }
 
-    /// Writes down the version of a file that is known by its tables, and makes what it lacks beside them: a sync brings no indexes.
+    /// Stores the version of a file that only its tables identify, and creates its missing indexes, views and triggers, which a
+    /// sync does not create.
     func adopt(_ db: Database) throws {
         guard try VersionRecord.load(db) == nil, let version = try version(of: db) else { return }
         guard let outline = outlines.first(where: { $0.version == version }) else { return }
@@ -180,8 +183,8 @@ public struct StagedMigrationManager: Sendable {
 
     // MARK: Without a store
 
-    /// The same as migrations of GRDB's, for a database that is no store, or one whose other migrations are there too: one for each version,
-    /// by the name `schema 1.0.0`.
+    /// The same stages as migrations of GRDB, for a database that is not a store, or for an app that has other GRDB migrations too.
+    /// There is one migration for each version, with the name `schema 1.0.0`.
     public var databaseMigrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         for version in versions {

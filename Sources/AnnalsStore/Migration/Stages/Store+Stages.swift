@@ -6,19 +6,19 @@ import AnnalsSQLite
 import GRDB
 
 extension Store {
-    /// Brings the schema to the newest version, stage by stage.
+    /// Migrates the schema to the newest version, stage by stage.
     ///
     ///     try await store.migrate(stages) { progress in print("\(progress.completed) of \(progress.total)") }
     ///
-    /// In a store that is joined to a space, additions are told to it as `migrate(label:renames:tracking:rebuilding:_:)` does. What a space does not take is
-    /// no reason not to migrate: `sync` names it, and local work goes on.
+    /// In a store that is joined to a space, additions go to the space as in `migrate(label:renames:tracking:rebuilding:_:)`.
+    /// Changes that a space does not accept do not prevent the migration: `sync` reports them, and local work can continue.
     ///
     /// - Parameters:
     ///   - manager: the versions and the stages between them.
-    ///   - progress: called before each stage and when all are done.
-    /// - Returns: the version that the store has then.
-    /// - Throws: `AnnalsError` of code schemaRefused for a file of a newer or unknown version, and for a stage that does not arrive where it
-    ///   should; `constraint` where rows break a foreign key; what handlers throw. Stages that were done stay.
+    ///   - progress: called before each stage and after the last one.
+    /// - Returns: the version of the store afterwards.
+    /// - Throws: `AnnalsError` of code schemaRefused for a file of a newer or unknown version, and for a stage that does not lead
+    ///   to its version; `constraint` if rows violate a foreign key; errors of handlers. Finished stages remain.
     @discardableResult
     public func migrate(
         _ manager: StagedMigrationManager, progress: @escaping @Sendable (StagedMigrationManager.Progress) -> Void = { _ in }
@@ -31,7 +31,8 @@ extension Store {
         return newest
     }
 
-    /// The same on the calling thread, when a store is opened. What a joined store has by now of what it lacked comes with the next exchange.
+    /// The same on the calling thread, when a store is opened. In a joined store, deferred values for new tables and columns are
+    /// applied with the next exchange.
     func migrateNow(_ manager: StagedMigrationManager) throws {
         let isDue = try blocking("migrate") { database in
             try database.reading { db in try !manager.due(in: db).isEmpty || VersionRecord.load(db) == nil }
@@ -46,7 +47,7 @@ extension Store {
         }
     }
 
-    /// Returns whether the store has by now what it lacked.
+    /// Returns whether the store now has tables or columns that it lacked.
     private func stages(
         of manager: StagedMigrationManager, on db: Database, _ progress: (StagedMigrationManager.Progress) -> Void
     ) throws -> Bool {
@@ -54,7 +55,7 @@ extension Store {
         var isCaughtUp = false
         let total = try manager.due(in: db).count
         for completed in 0..<total {
-            // Another process may have gone it meanwhile.
+            // Another process may have run the stage meanwhile.
             guard let next = try manager.due(in: db).first else { break }
             progress(.init(completed: completed, total: total, label: next.label))
             isCaughtUp = try Migrating.inTransaction(db) { try stage(of: manager, on: db) } || isCaughtUp
@@ -75,7 +76,7 @@ extension Store {
         try schema.begin(db)
         let step = StoreStep(db, configuration)
         let tracking = try newTables(of: stage, db)
-        // Tables without history have names that are nobody else's business.
+        // The space does not use the names of tables without history.
         let tracked = try StoreSchema.exists(db) ? TrackedTable.fetchTracked(db).map(\.name) : []
         let renames = Dictionary(grouping: stage.renames) { rename in tracked.contains { $0.isSameIdentifier(as: rename.table) } }
         return try Migrating(db, step, stage.label, renames[true] ?? [], tracking, isLenient: true).run { db, tables in

@@ -1,14 +1,14 @@
 import AnnalsSQLite
 import GRDB
 
-/// Which version of an app's schema a file has, as migrations wrote it down.
+/// The version of an app's schema in a file, as migrations stored it.
 struct VersionRecord {
     static let table = "staged_schema_versions"
 
     var version: SchemaVersion
     var checksum: String
 
-    /// The newest; nil where none was noted.
+    /// The newest record; nil if there is none.
     static func load(_ db: Database) throws -> VersionRecord? {
         guard try db.tableExists(table) else { return nil }
         return try Row.fetchAll(db, sql: "SELECT version, checksum FROM main.\(table)")

@@ -1,6 +1,6 @@
 public import GRDB
 
-/// One version of an app's schema, whole: what an empty database gets.
+/// One complete version of an app's schema, for an empty database.
 ///
 ///     enum SchemaV1: VersionedSchema {
 ///         static let versionIdentifier = SchemaVersion(1)
@@ -13,9 +13,9 @@ public import GRDB
 ///         }
 ///     }
 ///
-/// A version that was shipped stays as it is: what changes is the next one.
+/// Never change a version that was shipped; make a new version instead.
 public protocol VersionedSchema {
     static var versionIdentifier: SchemaVersion { get }
-    /// Makes tables, indexes, views and triggers. Rows that it inserts are nobody's.
+    /// Creates tables, indexes, views and triggers. Rows that it inserts are ignored.
     static func define(_ db: Database) throws
 }
