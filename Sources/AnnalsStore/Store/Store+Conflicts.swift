@@ -1,7 +1,10 @@
 public import AnnalsCore
+import AnnalsHistory
 public import AnnalsReplica
+import AnnalsRows
 import AnnalsSchema
 import AnnalsSQLite
+import AnnalsWire
 import Foundation
 import GRDB
 
@@ -92,5 +95,111 @@ extension ConflictJournal {
                 ORDER BY id LIMIT ?
                 """, arguments: [after, onlyUnresolved, limit]
         ).map { try conflict($0, names) }
+    }
+}
+
+/// The result of resolving a conflict.
+public enum ConflictSettlement: Sendable, Hashable {
+    /// The row was changed to the requested values.
+    case changed
+    /// The row had the requested values already. The conflict now counts as resolved.
+    case agreed
+    /// The row had the requested values already, and the conflict was resolved before. Nothing was changed.
+    case nothingToDo
+}
+
+extension Store {
+    /// Resolves an entry of the conflict journal: the row gets the values of one side, or other values.
+    ///
+    ///     try await store.resolve(17, taking: .incoming)
+    ///     try await store.resolve(18, setting: ["email": .text("ann@example.org")])
+    ///
+    /// The requested values are compared with the current row, whichever side won before. Differences become a new transaction,
+    /// which other replicas apply like any other. The journal entry counts as resolved on all replicas.
+    ///
+    /// - Parameters:
+    ///   - id: the id of the journal entry, from `conflicts`.
+    ///   - side: the side that gives the row's values; the incoming side if neither a side nor values are given.
+    ///   - values: values by column, which replace those of the side.
+    ///   - author: the author in history.
+    /// - Throws: `AnnalsError`: `usage` if there is no such journal entry or column, or if the entry's values cannot be restored;
+    ///   `constraint` if the new row violates one, with table, key and constraint. Nothing is changed then.
+    @discardableResult
+    public func resolve(
+        _ id: Int64, taking side: JournalEntry.Side? = nil, setting values: [String: Value] = [:], author: String? = nil
+    ) async throws -> ConflictSettlement {
+        try await managed("resolve") { db, step in
+            let found = try StoreSchema.isReplica(db) ? ConflictJournal.find(db, id, step.tables()) : nil
+            guard let conflict = found else {
+                throw AnnalsError(.usage, operation: "resolve", "there is no conflict \(id)", hint: "annals conflicts lists them")
+            }
+            try step.recordExternal()
+            let tables = try step.tables()
+            guard let table = tables.entries.first(where: { $0.definition.name.isSameIdentifier(as: conflict.entry.table) }) else {
+                throw AnnalsError(.notTracked, operation: "resolve", "the table \(conflict.entry.table) is not tracked any more")
+            }
+            try step.schemaComparison()
+            let filler = try step.filler()
+            try filler.fill()
+            let side = side ?? (values.isEmpty ? .incoming : nil)
+            let (_, number) = try TransactionRecorder.managedWrite(
+                db, author: author, contextName: "resolve", step.environment
+            ) { db in
+                try Resolving(
+                    row: ManualEdit(db: db, table: table.definition, tables: tables), conflict: conflict,
+                    renumbered: RenumberedKeys(db, with: conflict, tables.ownNames)
+                ).write(side, values)
+            }
+            if let number { try UndetectedChanges.tell(db, after: number - 1) }
+            if number == nil, conflict.isResolved { return .nothingToDo }
+            let choice: ConflictResolution.Choice = !values.isEmpty ? .values : side == .stored ? .stored : .incoming
+            let decisions = UserDecisions(resolutions: [ConflictResolution(conflict: conflict.name, choice: choice)])
+            try filler.append(decisions, with: number, as: step.identities.next(), time: step.tick(), author: author)
+            try decisions.apply(db)
+            return number == nil ? .agreed : .changed
+        }
+    }
+}
+
+extension Store {
+    /// The conflict policies in force: first the space's, then this replica's own, each from the widest scope to the narrowest.
+    /// What no policy names is settled by `lastWriterWins`, `keepFirst` and `renumber`.
+    public func policies() async throws -> [PolicyInForce] {
+        try await read { [schema] db in try StoreSchema.isReplica(db) ? PolicyTable.load(db, for: schema.tables(db)) : [] }
+    }
+
+    /// Sets conflict policies of the space, which reach every replica through the log, or of this replica only.
+    ///
+    ///     try await store.setPolicies([PolicySetting(table: "stock", column: "pieces", aspect: .update, policy: "sum")])
+    ///
+    /// A setting without a policy removes an earlier one. Conflicts that are settled already do not change.
+    ///
+    /// - Parameters:
+    ///   - settings: one for each thing to settle.
+    ///   - isOverride: the policies apply only to this replica's own transactions.
+    ///   - author: the author in history.
+    /// - Throws: `AnnalsError`: `usage` for a policy, table or column that does not exist and for an `sql:` expression that SQLite
+    ///   cannot parse, `notJoined`, `schemaRefused` if the tables do not match the space. Nothing is set then.
+    public func setPolicies(_ settings: [PolicySetting], isOverride: Bool = false, author: String? = nil) async throws {
+        try await managed("policy") { db, step in
+            _ = try ReplicaExchange(db, step.identities)
+            try step.recordExternal()
+            guard settings.count <= WireLimits.maximumDecisions else {
+                throw AnnalsError(
+                    .usage, operation: "policy", "more than \(WireLimits.maximumDecisions) policies cannot be set at once",
+                    hint: "Set them in several calls; nothing was set")
+            }
+            let tables = try step.tables()
+            try PolicyCheck(tables: tables.entries.map(\.definition)).check(settings)
+            let settings = settings.map { $0.renamed(tables.firstNames) }
+            if isOverride { return try PolicyTable.set(db, settings, isOverride: true) }
+            // Names that the space does not know must not get into the outbox.
+            try step.schemaComparison()
+            let filler = try step.filler()
+            try filler.fill()
+            let decisions = UserDecisions(policies: settings)
+            try filler.append(decisions, with: nil, as: step.identities.next(), time: step.tick(), author: author)
+            try decisions.apply(db)
+        }
     }
 }

@@ -1,0 +1,159 @@
+public import AnnalsCore
+public import AnnalsHistory
+import AnnalsReplica
+public import AnnalsRows
+import AnnalsSchema
+import AnnalsSQLite
+import GRDB
+
+extension Store {
+    /// Visits the rows that differ between two points of history, in either direction, parents' tables first.
+    ///
+    ///     let count = try await store.diff(from: yesterday, to: store.latestToken()) { change in
+    ///         print(change.kind, change.table, change.key)
+    ///     }
+    ///
+    /// It is the net difference: a row that changed and changed back is left out. Rows are compared by their keys, so a row that
+    /// got another key appears as one deleted row and one inserted row. Tables and columns are the current ones: a column added
+    /// since has its default, and dropped ones are left out.
+    ///
+    /// It reads the changes between the two points, and has one row in memory at a time; the others are in a temporary database on
+    /// disk. This store cannot write while `visit` runs; other programs can.
+    ///
+    /// - Returns: the number of visited rows.
+    /// - Throws: `AnnalsError` with code `tokenExpired`, `tokenUnknown` or `notTracked`, and errors of `visit`.
+    @discardableResult
+    public func diff(
+        from: HistoryToken, to: HistoryToken, _ visit: @escaping @Sendable (HistoryChange) throws -> Void
+    ) async throws -> DifferenceCount {
+        try await compared { try $0.forEachChange(from: from, to: to) { change in try ClosureError.passing { try visit(change) } } }
+    }
+
+    /// The rows that differ between two points of history. For large differences use the form with `visit`.
+    public func diff(from: HistoryToken, to: HistoryToken) async throws -> [HistoryChange] {
+        try await compared { difference in
+            var found: [HistoryChange] = []
+            _ = try difference.forEachChange(from: from, to: to) { found.append($0) }
+            return found
+        }
+    }
+
+    /// Writes SQL that changes the tracked rows from their state at one point to their state at another.
+    ///
+    ///     try await store.diffSQL(from: yesterday, to: today) { print($0, terminator: "") }
+    ///
+    /// Any program with SQLite can run it, without Annals, on a file with the current schema. It turns foreign keys off for its
+    /// connection, and is one transaction. Nothing is written if nothing differs.
+    ///
+    /// - Returns: the number of rows that differ.
+    /// - Throws: as `diff`.
+    @discardableResult
+    public func diffSQL(
+        from: HistoryToken, to: HistoryToken, _ write: @escaping @Sendable (String) throws -> Void
+    ) async throws -> DifferenceCount {
+        try await compared { try $0.writeSQL(from: from, to: to) { text in try ClosureError.passing { try write(text) } } }
+    }
+
+    private func compared<T: Sendable>(_ body: @escaping @Sendable (Difference) throws -> T) async throws -> T {
+        let (configuration, schema) = (configuration, schema)
+        return try await translated("diff") {
+            try await database.writeWithoutTransaction { db in
+                guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
+                return try body(Difference(db: db, environment: StoreStep(db, configuration, schema).environment))
+            }
+        }
+    }
+}
+
+/// The result of a revert.
+public struct RevertOutcome: Hashable, Sendable {
+    /// The new transaction; nil if nothing had to be changed, and for a trial.
+    public var number: Int64?
+    /// The numbers of inserted, updated and deleted rows.
+    public var rows: DifferenceCount
+    /// The number of rows for which `force` overwrote later changes, or that could not be restored.
+    public var forced: Int
+}
+
+extension Store {
+    /// Undoes a transaction by a new transaction of origin local. Its context has the token of the reverted transaction.
+    ///
+    ///     let outcome = try await store.revert(transaction: transaction.number)
+    ///
+    /// If later transactions changed other columns of a row, those changes stay. In a joined store the new transaction is synced
+    /// like any other. The user's triggers that write to tracked tables do not run, because their effects are in the transaction.
+    /// Triggers that write to untracked tables run. Rows of the transaction whose key or unique values it changed are held in
+    /// memory.
+    ///
+    /// - Parameters:
+    ///   - number: a transaction of any origin.
+    ///   - author: the author in history.
+    ///   - force: overwrites later changes of the same columns and rows. A row that was deleted since stays deleted.
+    ///   - isTrial: performs everything, and then rolls it back.
+    /// - Throws: `AnnalsError`; nothing is changed then. `rowsDiffer` if later changes would be lost, with the rows and columns;
+    ///   `constraint` if the rows would violate one, with or without `force`; `tokenExpired` or `tokenUnknown` if history does not
+    ///   have the transaction.
+    @discardableResult
+    public func revert(
+        transaction number: Int64, author: String? = nil, force: Bool = false, isTrial: Bool = false
+    ) async throws -> RevertOutcome {
+        try await merging("revert", commits: !isTrial) { db, step in
+            guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
+            try step.recordExternal()
+            let token = try HistoryBounds(db).tokenOfHeld(number)
+            let tables = try step.tables()
+            let reverting = try Reverting(db, tables: tables, transaction: number, isForced: force)
+            let (_, made) = try TransactionRecorder.managedWrite(db, author: author, contextName: "revert of \(token)", step.environment) {
+                _ in
+                try reverting.run()
+                guard let left = try reverting.session.untrackedChildren.firstLeft() else { return }
+                throw AnnalsError(
+                    .constraint, operation: "revert", "transaction \(number) cannot be reverted: rows of \(left) would have no parent",
+                    hint: "Nothing was changed; change what is in the way first")
+            }
+            return RevertOutcome(number: isTrial ? nil : made, rows: reverting.count, forced: force ? reverting.forced : 0)
+        }
+    }
+}
+
+extension HistoryBounds {
+    /// The token after a transaction. Unlike the transaction's number, it is meaningful on other replicas too.
+    ///
+    /// - Throws: `AnnalsError` with code `tokenExpired` or `tokenUnknown` if history does not have the transaction.
+    func tokenOfHeld(_ number: Int64) throws -> HistoryToken {
+        guard number > oldest.number, number <= latest.number else {
+            throw AnnalsError(
+                number > 0 && number <= oldest.number ? .tokenExpired : .tokenUnknown, operation: "history",
+                "history holds no transaction \(number)", hint: "It reaches from \(oldest) to \(latest)")
+        }
+        return HistoryToken(number: number, store: storeID)
+    }
+}
+
+extension Store {
+    /// Says for each column of a row who wrote its current value, when and where. For a deleted row, says who deleted it, and who
+    /// wrote its last values. Records writes of other programs first.
+    ///
+    ///     let blame = try await store.blame(table: "customer", key: [.integer(7)])
+    ///     for column in blame.columns { print(column.name, column.value, column.writer) }
+    ///
+    /// The search follows changed keys back. Raw changes have no index by key, because every write would have to maintain it.
+    /// SQLite searches backward through the table's raw changes to the insert of the row. That took less than half a second for a
+    /// million raw changes of four columns. The transactions in which it finds the row are read completely. Memory does not grow
+    /// with the history.
+    ///
+    /// - Parameters:
+    ///   - table: the table's name in the schema.
+    ///   - key: one value for each column of the key, in the key's order.
+    /// - Throws: `AnnalsError` with code `notTracked`, or `usage` if the key is neither in the rows nor in history.
+    public func blame(table: String, key: [Value]) async throws -> Blame {
+        try await recordExternalChanges()
+        return try await translated("blame") {
+            try await database.reading { db in
+                guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
+                var walk = try BlameWalk(db, table: table, key: key)
+                return try walk.run()
+            }
+        }
+    }
+}
