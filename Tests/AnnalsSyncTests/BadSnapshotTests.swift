@@ -9,12 +9,12 @@ import Foundation
 import GRDB
 import Testing
 
-/// A member of the space brings a snapshot that cannot be used: a clone uses an older one and the log.
+/// A member of the space sends a snapshot that cannot be used. A clone uses an older one and the log.
 @Suite struct BadSnapshotTests {
     enum Kind: CaseIterable {
         case noDatabase, otherDatabase, missingTable, rowsThatTheLogDoesNotFit, otherLog, zerosBehindIt, manyZeros, cutOff, walMode
 
-        /// Whether a relay sees it without reading a row.
+        /// Whether a relay detects it without reading a row.
         var isSeenByRelay: Bool {
             switch self {
             case .noDatabase, .zerosBehindIt, .manyZeros, .cutOff, .walMode: true
@@ -22,7 +22,7 @@ import Testing
             }
         }
 
-        /// Of the file's own tables.
+        /// The change of the file's tables.
         var change: String {
             switch self {
             case .missingTable: "DROP TABLE annals_snapshot_authors"
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    /// Makes the bad one the newest. What an honest relay refuses, another hands out.
+    /// Makes the bad snapshot the newest one. If an honest relay refuses it, another relay hands it out.
     private func bring(_ kind: Kind, _ world: SyncedStores) async throws -> (Position, any RelayTransport) {
         let plain = world.folder.file("bad-\(kind).db")
         let state = try #require(await world.stores[0].replicaState())
@@ -67,7 +67,8 @@ import Testing
         }
     }
 
-    /// Makes a file whose size is not what its header says, or is what no snapshot has; one of zeros packs to almost nothing.
+    /// Makes a file with another size than its header says, or with a header that no snapshot has. A file of zeros compresses to almost
+    /// nothing.
     private func change(_ path: String, _ kind: Kind) throws {
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
         defer { try? file.close() }
@@ -87,7 +88,7 @@ import Testing
         }
     }
 
-    /// What a clone unpacks to, at most.
+    /// The limit of the size that a clone unpacks.
     @Test(arguments: [Kind.zerosBehindIt, .manyZeros])
     func `no more is unpacked than a snapshot says, or than so few bytes give`(kind: Kind) async throws {
         let world = try await SyncedStores(replicas: 1, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT)")
@@ -112,7 +113,7 @@ import Testing
             try await world.settle()
         }
         let (position, relay) = try await bring(kind, world)
-        // The log goes on over the rows that the snapshot has otherwise.
+        // The log continues with rows that differ in the snapshot.
         try world.outside(1, "UPDATE note SET text = 'later'")
         try await world.settle()
         let path = world.folder.file("clone.db")
@@ -133,7 +134,7 @@ import Testing
             try await world.settle()
             positions.append(try await bring(kind, world).0)
         }
-        // The relay says of the newest one alone of which log it is.
+        // The relay states the log of the newest snapshot only.
         let clone = try await world.joining("clone").clone(to: world.folder.file("clone.db"))
         #expect(clone.unusableSnapshots == positions.reversed())
         let store = try Store(path: world.folder.file("clone.db"), configuration: world.configuration("clone"))
@@ -156,7 +157,7 @@ import Testing
     }
 }
 
-/// Hands out a file of its own as the newest snapshot.
+/// Hands out its own file as the newest snapshot.
 struct OtherSnapshotRelay: ForwardingTransport {
     let base: any RelayTransport
     let file: String

@@ -5,7 +5,7 @@ import Foundation
 import GRDB
 import Testing
 
-/// Merge rule 26: a stamp counts as no more than a minute past the relay's clock, whoever made it.
+/// Merge rule 26: a time counts as at most one minute after the relay's clock, whoever wrote it.
 @Suite("Clocks that are wrong", .timeLimit(.minutes(20)))
 struct ClockTests {
     private static let year = Duration.seconds(365 * 86_400)
@@ -22,7 +22,7 @@ struct ClockTests {
     @Test("A replica a year ahead does not win over what is written a day later", arguments: [SyncDirection.both, .pullOnly])
     func yearAhead(_ direction: SyncDirection) async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema, sharesClock: true)
-        // Where times are equal the higher identity wins; so let that one be wrong.
+        // With equal times, the higher replica id wins. So the replica with this id has the wrong clock.
         let identities = try await world.identities()
         let (ahead, right) = identities[0] > identities[1] ? (0, 1) : (1, 0)
         world.clock.advance(Self.year)

@@ -8,7 +8,8 @@ import Testing
         "a clone is in WAL mode whatever the store that made the space is, and one file when nobody has it open",
         arguments: ["wal", "delete"])
     func journal(mode: String) async throws {
-        let world = try await SyncedStores(replicas: 1, schema: "CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL); INSERT INTO item VALUES('a')")
+        let world = try await SyncedStores(
+            replicas: 1, schema: "CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL); INSERT INTO item VALUES('a')")
         try await world.stores[0].setJournalMode(mode)
         let path = world.folder.file("clone.db")
         _ = try await world.joining("clone").clone(to: path)

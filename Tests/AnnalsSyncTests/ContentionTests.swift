@@ -7,7 +7,7 @@ import Foundation
 import GRDB
 import Testing
 
-/// Ten replicas at once: disjoint work does not wait, and one hot row lets everyone through.
+/// Ten replicas at the same time: disjoint work does not wait, and all replicas get through on one contended row.
 @Suite struct ContentionTests {
     static let schema = """
         CREATE TABLE counter (id INTEGER PRIMARY KEY, value INTEGER NOT NULL);

@@ -75,7 +75,7 @@ import Testing
         #expect(Set(journals).count == 1, "seed \(seed): journals differ: \(journals.map(\.count))")
     }
 
-    /// Law 3: with the outbox undone, the rows are those of a fresh clone at that position, when that is the head.
+    /// Law 3: without the outbox, the rows are those of a fresh clone, if the position is the head.
     private func checkLogState(_ world: SyncedStores, _ index: Int, _ seed: UInt64) async throws {
         let state = try #require(try await world.stores[index].replicaState())
         let head = try await world.relay.describe().head
@@ -89,7 +89,7 @@ import Testing
         try clone.close()
     }
 
-    /// As migrations do: a new table with the same declaration takes the old one's place, and triggers are gone.
+    /// As in a migration: a new table with the same declaration replaces the old one, and the triggers are gone.
     private func rebuild(_ world: SyncedStores, _ index: Int, _ table: String) async throws {
         let rows = try await world.rows(index, "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = '\(table)'")
         let sql = try #require(rows.first.flatMap { String.fromDatabaseValue($0[0]) })
@@ -104,7 +104,7 @@ import Testing
             """, foreignKeys: false)
     }
 
-    /// One random write; constraints refuse some, which is as good.
+    /// One random write. Constraints refuse some of them, which is intended.
     private func write(_ world: SyncedStores, _ index: Int, _ random: inout SeededGenerator) async {
         let sql = (0..<Int.random(in: 1...3, using: &random)).map { _ in Self.statement(&random) }
         if Bool.random(using: &random) {

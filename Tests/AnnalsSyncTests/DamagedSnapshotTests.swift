@@ -11,8 +11,8 @@ import GRDB
 import SeededRandom
 import Testing
 
-/// Somebody damaged a snapshot's tables or pages and brought it. Whatever is wrong with it, it is the file's fault and told as that, and a
-/// clone begins with an older one.
+/// A member damaged a snapshot's tables or pages and sent it. Every error must be reported as an error of the file, and a clone must begin
+/// with an older snapshot.
 ///
 /// `ANNALS_SEED=n swift test --filter DamagedSnapshotTests` replays one seed.
 @Suite(.timeLimit(.minutes(20))) struct DamagedSnapshotTests {
@@ -32,7 +32,7 @@ import Testing
                 INSERT INTO list VALUES(1, 'home'), (2, 'work');
                 INSERT INTO item VALUES('a', 1, 'milk'), ('b', 1, 'bread');
                 """)
-        // A conflict, a new key on both sides, and rows enough for some pages.
+        // A conflict, a new key on both sides, and enough rows for several pages.
         try world.outside(1, "UPDATE item SET title = 'oat milk' WHERE id = 'a'; INSERT INTO list VALUES(3, 'garden')")
         try world.outside(0, "UPDATE item SET title = 'soy milk' WHERE id = 'a'; INSERT INTO list VALUES(3, 'cellar')")
         try world.outside(
@@ -46,7 +46,7 @@ import Testing
         _ = try #require(await world.stores[0].makeSnapshot(at: plain, relayTime: world.clock.milliseconds))
         let damage = try seed % 2 == 0 ? damageTables(plain, Int(seed / 2), &chance) : damagePages(plain, &chance)
         let note: Comment = "seed \(seed): \(damage); ANNALS_SEED=\(seed) replays it"
-        // A clone does not compare the entries of an index with the rows; `verify` does.
+        // A clone does not compare an index with the rows; `verify` does.
         let isIndexAlone = try Self.isWhole(plain, by: "quick_check") && !Self.isWhole(plain, by: "integrity_check")
         let packed = world.folder.file("made.zst")
         _ = try Compression.compressFile(at: plain, to: packed)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    /// Each of Annals' own tables is dropped, called otherwise and made anew in turn; then values of all kinds.
+    /// Drops, renames or recreates one of Annals' own tables, or writes values of all types to it.
     private func damageTables(_ path: String, _ number: Int, _ chance: inout SeededGenerator) throws -> String {
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }
@@ -101,13 +101,13 @@ import Testing
                     WHERE "\(first)" = (SELECT "\(first)" FROM \(table) LIMIT 1 OFFSET \(row))
                     """
             }
-            // What SQLite itself refuses is no damage.
+            // Changes that SQLite refuses do no damage.
             try? db.execute(sql: done)
             return done
         }
     }
 
-    /// A page, or some bytes of one, behind the header that says how large the file is.
+    /// Damages a page, or some bytes of one, after the header with the size of the file.
     private func damagePages(_ path: String, _ chance: inout SeededGenerator) throws -> String {
         var bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
         let page = Int.random(in: 0..<bytes.count / Self.pageBytes, using: &chance)

@@ -9,8 +9,8 @@ import GRDB
 import SeededRandom
 import Testing
 
-/// Another program, or a bad disk, wrote into Annals' own tables. Whatever stands there: no process ends by it, what cannot be read is
-/// said in one sentence, `verify` finds what keeps a replica from syncing, and what `repair` calls repaired goes on.
+/// Another program, or a bad disk, changed Annals' own tables. No process may crash, unreadable data is reported in one sentence,
+/// `verify` finds what prevents a sync, and a store works again if `repair` says so.
 ///
 /// `ANNALS_SEED=n swift test --filter DamagedTablesTests` replays one seed.
 @Suite(.timeLimit(.minutes(20))) struct DamagedTablesTests {
@@ -44,15 +44,15 @@ import Testing
 
         guard try await told(note, { try await world.restore(copy, as: 0) }) else { return }
         let left = try await repair(world.stores[0])
-        // That the rows are still to be compared with the space's is the sync's to end.
+        // If the rows are only unverified, the sync compares them.
         guard left.allSatisfy({ $0.code == .unseen }) else { return try await takeOut(world, note) }
-        // A table that is called otherwise in there alone cannot be told from one that was dropped: the sync says so.
+        // A table that is renamed only in this table looks like a dropped table. The sync reports it.
         if damage.contains(where: { $0.hasPrefix("annals_tables.name") }) { return }
         try await world.settle()
         #expect(Set(try await world.stores.asyncMap { try await $0.digest() }).count == 1, note)
     }
 
-    /// What is still off when nothing more can be done. One thing that is off may hide another.
+    /// The findings that repairs cannot remove. One finding may hide another.
     private func repair(_ store: Store) async throws -> [Finding] {
         var plan = try await store.repairPlan()
         var steps: Set<RepairStep> = []
@@ -64,13 +64,13 @@ import Testing
         return plan.findings
     }
 
-    /// What cannot be repaired can be taken out, and begun anew.
+    /// Tables that cannot be repaired can be untracked and tracked again.
     private func takeOut(_ world: SyncedStores, _ note: Comment) async throws {
         let store = world.stores[0]
         do {
             _ = try await store.untrack()
         } catch let error as AnnalsError where error.code == .alreadyJoined {
-            // What it knows of its space can be read, and may be wrong.
+            // The record of the space is readable and may be wrong.
             try await store.leave(force: true)
             _ = try await store.untrack()
         }
@@ -80,7 +80,7 @@ import Testing
         #expect(try await store.verify().isEmpty, note)
     }
 
-    /// Some of everything that the tables can hold.
+    /// Writes some of everything that the tables can hold.
     private func story(_ world: SyncedStores, _ chance: inout SeededGenerator) async throws {
         try world.outside(1, "UPDATE item SET title = 'oat milk' WHERE id = 'a'; INSERT INTO list VALUES(3, 'garden')")
         try world.outside(0, "UPDATE item SET title = 'soy milk' WHERE id = 'a'; INSERT INTO list VALUES(3, 'cellar')")
@@ -98,7 +98,7 @@ import Testing
         if Bool.random(using: &chance) { _ = try await world.stores[0].updateOutbox() }
     }
 
-    /// Puts one to three values where they do not belong.
+    /// Writes one to three wrong values.
     private func damage(_ world: SyncedStores, _ chance: inout SeededGenerator) async throws -> [String] {
         let names = try await world.rows(0, "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'annals\\_%' ESCAPE '\\'")
         var places: [(table: String, column: String)] = []
@@ -119,13 +119,13 @@ import Testing
                 UPDATE OR IGNORE \(place.table) SET "\(place.column)" = \(value)
                 WHERE \(key) = (SELECT \(key) FROM \(place.table) LIMIT 1 OFFSET \(row))
                 """
-            // What SQLite itself refuses is no damage.
+            // Changes that SQLite refuses do no damage.
             if (try? world.outside(0, sql)) != nil { done.append("\(place.table).\(place.column)[\(row)] = \(value)") }
         }
         return done
     }
 
-    /// Whether it went well; where not, with what error.
+    /// Whether the work succeeded. If not, checks its error.
     @discardableResult
     private func told(_ note: Comment, _ body: () async throws -> Void) async throws -> Bool {
         do {

@@ -6,8 +6,8 @@ import Testing
 @testable import AnnalsHTTP
 @testable import AnnalsSync
 
-/// A relay whose answers come a byte at a time, by the clock of the machine; the least that must come is set so high that this takes
-/// no second. On a machine that is busy it takes longer, and comes out the same.
+/// A relay that sends its answers byte by byte, by the clock of the machine. The lowest accepted rate is set so high that a test takes less
+/// than a second. On a busy machine it takes longer, with the same result.
 @Suite("A relay that sends its answer byte by byte", .timeLimit(.minutes(20)))
 struct DrippingRelayTests {
     private func relay(_ server: ScriptedServer, _ client: HTTPClient, _ slowest: TransferRate) throws -> HTTPRelay {
@@ -64,7 +64,7 @@ struct DrippingRelayTests {
 }
 
 extension ScriptedServer {
-    /// Answers every request with a snapshot of 20,000 bytes, a piece every twentieth of a second.
+    /// Answers every request with a snapshot of 20,000 bytes, one piece every twentieth of a second.
     fileprivate static func dripping(_ piece: Int) throws -> ScriptedServer { try ScriptedServer(dripping, "\(piece)") }
 
     private static let dripping = """

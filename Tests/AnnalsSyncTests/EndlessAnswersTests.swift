@@ -11,13 +11,13 @@ import Testing
 
 @testable import AnnalsSync
 
-/// A relay whose every answer is a valid one, and which never lets an exchange end. A sync that is not watched gives up after a bounded
-/// time and a bounded number of requests, says why, and keeps the local work. Each row of a transaction is a part of its own.
+/// A relay with valid answers that never lets an exchange end. A sync gives up after a limited time and a limited number of requests, says
+/// why, and keeps the local work. Each row of a transaction is a part of its own.
 @Suite("A relay that never lets an exchange end")
 struct EndlessAnswersTests {
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
 
-    /// Replica 0 has a transaction of `parts` parts to push, and the relay `entries` of replica 1 that 0 lacks.
+    /// Replica 0 has a transaction of `parts` parts to push. The relay has `entries` of replica 1 that replica 0 has not pulled.
     private func world(parts: Int = 1, entries: Int = 0) async throws -> SyncedStores {
         var limits = OutboxLimits()
         limits.partBytes = 1
@@ -30,7 +30,7 @@ struct EndlessAnswersTests {
         return world
     }
 
-    /// Syncs replica 0, which must give up in time, and then over the relay as it is, by which nothing is lost.
+    /// Syncs replica 0, which must give up in time. Then syncs it with the normal relay, and nothing is lost.
     @discardableResult
     private func giveUp(
         _ world: SyncedStores, _ direction: SyncDirection = .both, over relay: EndlessRelay, _ code: AnnalsError.Code = .relayOverloaded,
@@ -182,7 +182,7 @@ struct EndlessAnswersTests {
     @Test func `takes its time for every answer`() async throws {
         let world = try await world()
         let relay = EndlessRelay(world.relay) { _ in .wait(milliseconds: 0) }
-        // The time of a request is not paused for: it is what the clock says.
+        // Requests do not pause. The test advances the clock for the time that a request takes.
         let requests = Mutex(0)
         relay.failure = { _, number in
             requests.withLock { $0 = number }
@@ -210,7 +210,7 @@ struct EndlessAnswersTests {
     }
 }
 
-/// Forwards what it is asked, and answers some of it in its own way. It answers so many requests only, so that a test ends.
+/// Forwards requests and answers some of them itself. It answers a limited number of requests, so that a test ends.
 private final class EndlessRelay: ForwardingTransport {
     typealias Outcome = @Sendable (BatchHeader) -> PushAnswer.Outcome?
 
@@ -232,17 +232,17 @@ private final class EndlessRelay: ForwardingTransport {
     }
 
     var requests: Int { state.withLock { $0.requests } }
-    /// What a push is answered with; nil as the relay does.
+    /// The answer to a push; nil for the normal answer of the relay.
     var outcome: Outcome {
         get { state.withLock { $0.outcome } }
         set { state.withLock { $0.outcome = newValue } }
     }
-    /// What becomes of a page.
+    /// Changes a page.
     var page: @Sendable (inout Page, Int) -> Void {
         get { state.withLock { $0.page } }
         set { state.withLock { $0.page = newValue } }
     }
-    /// What a request fails with; its number begins with 1.
+    /// The error of a request; its number begins with 1.
     var failure: @Sendable (_ isPush: Bool, _ number: Int) -> TransportError? {
         get { state.withLock { $0.failure } }
         set { state.withLock { $0.failure = newValue } }
@@ -272,7 +272,7 @@ private final class EndlessRelay: ForwardingTransport {
 
     func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
         let number = try count(isPush: false)
-        // A position that only this relay's pages have is past the end of the log that there is.
+        // A position that only this relay's pages have is after the end of the real log.
         let isBeyond = try await base.describe().head < position
         let mark = isBeyond ? LogMark(lineage: seen.lineage) : seen
         var page = try await base.pull(

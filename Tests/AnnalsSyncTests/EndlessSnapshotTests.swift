@@ -6,17 +6,17 @@ import Testing
 @testable import AnnalsHTTP
 @testable import AnnalsSync
 
-/// A relay whose snapshot never ends, or is none: nothing of it is written, or no more than it said at first.
+/// A relay with a snapshot that never ends, or that is no snapshot. Nothing of it is written, or no more than its first answer says.
 @Suite struct EndlessSnapshotTests {
     private static let free = Int64(1) << 40
 
     private struct Outcome {
         var error: TransportError?
-        /// Of the file that was downloaded to; nil where there is none.
+        /// The length of the downloaded file; nil if there is none.
         var length: Int?
     }
 
-    /// Downloads from a server that answers in a way of `script`; `present` is there from an earlier try.
+    /// Downloads from a server that answers as `kind` says in `script`. `present` bytes exist from an earlier attempt.
     private func download(_ kind: String, present: Int? = nil, free: Int64 = free) async throws -> Outcome {
         let folder = try TemporaryFolder()
         let path = folder.file("snapshot")
@@ -83,7 +83,7 @@ import Testing
         #expect(outcome.length == nil)
         let enough = try await download("whole", free: 64 << 20 + 20_000)
         #expect(enough.error == nil && enough.length == 20_000)
-        // What is there already needs no room.
+        // Existing bytes need no additional space.
         let partly = try await download("whole", present: 100, free: 64 << 20 + 19_900)
         #expect(partly.error == nil && partly.length == 20_000)
     }

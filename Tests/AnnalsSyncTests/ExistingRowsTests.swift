@@ -6,7 +6,7 @@ import AnnalsSync
 import GRDB
 import Testing
 
-/// Joining a store whose rows are not the space's (merge rule 40).
+/// Joining a store with rows that differ from the space's rows (merge rule 40).
 @Suite("Joining stores that both hold rows")
 struct ExistingRowsTests {
     private static let schema = """
@@ -14,7 +14,7 @@ struct ExistingRowsTests {
         CREATE TABLE invoice(id INTEGER PRIMARY KEY, customer INTEGER NOT NULL REFERENCES customer(id), total INTEGER);
         CREATE TABLE setting(name TEXT PRIMARY KEY NOT NULL, value TEXT);
         """
-    /// What both began with: customer 1, invoice 1 of customer 1, one setting.
+    /// The first rows of both: customer 1, invoice 1 of customer 1, one setting.
     private static let shared = """
         INSERT INTO customer VALUES(1, 'Vera', 'vera@x');
         INSERT INTO invoice VALUES(1, 1, 10);
@@ -31,7 +31,9 @@ struct ExistingRowsTests {
         INSERT INTO setting VALUES('size', 'here'), ('mine', 'yes');
         """
 
-    private func joined(_ existing: ExistingRows?, here: String = here, schema: String = schema) async throws -> (SyncedStores, Joining.Outcome) {
+    private func joined(_ existing: ExistingRows?, here: String = here, schema: String = schema) async throws -> (
+        SyncedStores, Joining.Outcome
+    ) {
         let world = try await SyncedStores(replicas: 1, schema: Self.schema + Self.shared + Self.inSpace)
         let path = world.folder.file("joining.db")
         let queue = try DatabaseQueue(path: path)

@@ -4,8 +4,8 @@ import AnnalsTesting
 import AnnalsWire
 import Synchronization
 
-/// A relay that can be reached for a while: the request of that number and all after it fail, before or after the relay
-/// has done what it was asked.
+/// A relay that becomes unreachable: the request with this number and all later ones fail, before or after the relay has done its
+/// work.
 final class FailingRelay: RelayTransport {
     enum Moment: CaseIterable {
         case before, after
@@ -25,7 +25,7 @@ final class FailingRelay: RelayTransport {
         self.error = error
     }
 
-    /// Requests so far, the failed ones included.
+    /// The number of requests, including the failed ones.
     var requests: Int { count.withLock { $0 } }
 
     private func request<Answer>(_ send: () async throws(TransportError) -> Answer) async throws(TransportError) -> Answer {

@@ -4,7 +4,7 @@ import AnnalsTesting
 import AnnalsWire
 import Synchronization
 
-/// A relay on a bad day: it hands out small pages, and loses chosen requests and answers for good.
+/// A relay with faults: it hands out small pages, and chosen requests and answers are lost.
 final class FaultyRelay: ForwardingTransport {
     private struct State {
         var pushes = 0
@@ -16,9 +16,9 @@ final class FaultyRelay: ForwardingTransport {
     /// Requests from this one on fail.
     private let failingPush: Int
     private let failingPull: Int
-    /// Whether the relay has done what it was asked when a push fails.
+    /// Whether the relay has done its work when a push fails.
     private let isAnswerLost: Bool
-    /// What others do before a push comes, by its number from 1.
+    /// The work of other replicas before a push, by its number from 1.
     private let beforePush: @Sendable (Int) async throws(TransportError) -> Void
     private let state = Mutex(State())
 

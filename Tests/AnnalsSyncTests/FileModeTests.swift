@@ -7,14 +7,14 @@ import GRDB
 import Synchronization
 import Testing
 
-/// Who may read the files that hold rows: of a sealed space its user alone.
+/// The permissions of files that hold rows. In an encrypted space only their user may read them.
 @Suite struct FileModeTests {
     private static func mode(_ path: String) throws -> Int {
         try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
     }
 
     private func world(isSealed: Bool) async throws -> SyncedStores {
-        // What most systems have; without it there is nothing to see.
+        // Most systems have this mask. Without it the test would show nothing.
         umask(0o022)
         return try await SyncedStores(
             replicas: 1, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')",

@@ -10,14 +10,14 @@ import GRDB
 import SeededRandom
 import Testing
 
-/// Replicas go on with a relay that was restored from a backup: what it lost comes back once, and nothing doubles.
+/// Replicas follow a relay that was restored from a backup. What it lost comes back once, and nothing is doubled.
 @Suite struct FollowedRelayTests {
     private static let schema = """
         CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT);
         CREATE TABLE item(id INTEGER PRIMARY KEY, note INTEGER REFERENCES note(id) ON DELETE CASCADE, name TEXT UNIQUE);
         """
 
-    /// A space whose relay can be put back to backups.
+    /// A space with a relay that can be restored from backups.
     private struct Place {
         let world: SyncedStores
         var relay: LocalRelay
@@ -66,7 +66,7 @@ import Testing
             relay = try LocalRelay(folder: folder, space: world.space)
         }
 
-        /// All replicas and a new clone hold the same, and nothing is wrong anywhere.
+        /// All replicas and a new clone have the same rows, and no replica has a finding.
         func expectOne(_ notes: [String]? = nil, _ note: Comment? = nil) async throws {
             let path = world.folder.file("clone-\(ReplicaID.random()).db")
             _ = try await world.joining("clone", over: relay).clone(to: path)
@@ -132,7 +132,7 @@ import Testing
         )
         for index in 0..<3 { try await place.sync(index) }
         try place.restore()
-        // The last one was away, and writes under the same keys.
+        // The last replica was offline, and writes under the same keys.
         try place.write(3, "INSERT INTO note VALUES(2, 'new'); INSERT INTO item VALUES(1, 2, 'of new')")
         #expect(try await place.sync(3).followed == nil)
         try place.write(1, "INSERT INTO note VALUES(3, 'unsent')")
@@ -191,12 +191,12 @@ import Testing
         try place.write(0, "INSERT INTO extra VALUES(1, 'extra')")
         try await place.settle()
         try place.restore()
-        // It keeps values of a column that it lacks, and nothing of them is lost.
+        // It has deferred cells of a column that it lacks, and none of them is lost.
         try place.write(2, "INSERT INTO note VALUES(3, 'unsent')")
         let error = await #expect(throws: AnnalsError.self) { try await place.sync(2) }
         #expect(error?.code == .relayRolledBack && error?.hint?.contains("migrate the store") == true, "\(String(describing: error))")
         #expect(try await place.world.stores[2].verify().isEmpty)
-        // At first only the one comes back that did not make the change.
+        // At first, only the replica that did not make the change follows.
         try await place.sync(1)
         try await place.sync(0)
         try await migrate(2)
@@ -280,7 +280,7 @@ import Testing
         for _ in 0..<80 {
             let index = Int.random(in: 0..<4, using: &random)
             if random.chance(30) {
-                // Rows that stay as they are: none may be lost, and none doubled.
+                // Rows that never change: none may be lost or doubled.
                 marks += 1
                 try place.write(index, "INSERT INTO mark(text) VALUES('\(marks)')")
             }

@@ -6,7 +6,7 @@ import AnnalsSync
 import GRDB
 import Testing
 
-/// Indexes that the user's triggers keep, where rows come in without those triggers.
+/// Indexes that user triggers maintain, when rows arrive without these triggers.
 @Suite("Full-text indexes in new replicas")
 struct FullTextTests {
     private static let schema = """
@@ -80,7 +80,7 @@ struct FullTextTests {
 
         let path = world.folder.file("clone.db")
         var configuration = world.configuration("clone")
-        // A program's own function, which nothing in the schema calls.
+        // A function of the program that nothing in the schema calls.
         if hasFunctions {
             configuration.prepareDatabase = { db in db.add(function: DatabaseFunction("shout", argumentCount: 1) { $0[0] }) }
         }

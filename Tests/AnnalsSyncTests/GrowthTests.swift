@@ -7,7 +7,7 @@ import Foundation
 import GRDB
 import Testing
 
-/// The bound that Documentation/history.md states.
+/// The limit that Documentation/history.md states.
 @Suite("A store whose rows are updated for ever stays within the stated bound")
 struct GrowthTests {
     private static let rows = 100
@@ -17,7 +17,7 @@ struct GrowthTests {
     private static let transactionsPerDay = 20
     private static let rowsPerTransaction = 10
 
-    /// So little of the log is kept that it is dropped from the first days on.
+    /// The limit of the stored log is so low that entries are dropped from the first days on.
     private static let limits: OutboxLimits = {
         var limits = OutboxLimits()
         limits.recentLog = 16 << 10...16 << 10
@@ -30,8 +30,8 @@ struct GrowthTests {
         INSERT INTO item SELECT printf('%08d', n), 0, printf('%.\(noteBytes)c', 'x') FROM number
         """
 
-    /// What the documentation counts: the file without history, and what was committed while the rule keeps things and until
-    /// it is applied the next time.
+    /// The sum in the documentation: the file without history, and the transactions that the rule keeps, until it is applied the
+    /// next time.
     private static func bound(rows: Int64, isWAL: Bool) -> Int64 {
         let transactions = Int64((keptDays + 1) * transactionsPerDay)
         // The key, the number and the note, before and after.
@@ -58,7 +58,7 @@ struct GrowthTests {
         }
     }
 
-    /// Lives through the days, each with its updates and then what a sync does, and looks at the file's size.
+    /// Runs the days, each with its updates and then the work of a sync, and checks the size of the file.
     private func live(_ store: Store, isWAL: Bool, endOfDay: () async throws -> Void, pass: (Duration) -> Void) async throws {
         if isWAL { try await store.setJournalMode("wal") }
         let bound = Self.bound(rows: try size(store.path), isWAL: isWAL)
@@ -117,7 +117,7 @@ struct GrowthTests {
             if round % 4 == 3 { try await world.sync(0) }
             sizes.append(try size(store.path))
         }
-        // As much history as rows, and what four transactions add until the next sync.
+        // History is as large as the rows, plus four transactions until the next sync.
         #expect(sizes.allSatisfy { $0 <= start * 5 / 2 + Self.limits.recentLog.upperBound * 5 / 2 + 128 << 10 }, "\(start): \(sizes)")
         #expect(sizes[200...].max() == sizes[100..<200].max(), "\(sizes) goes on growing")
     }

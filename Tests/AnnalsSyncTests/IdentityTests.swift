@@ -7,7 +7,7 @@ import AnnalsWire
 import GRDB
 import Testing
 
-/// Law 7 for files that were copied with a copy command, or put back from a backup: two files claim one ReplicaID.
+/// Law 7 for files that were copied with a copy command, or restored from a backup: two files have one replica id.
 @Suite("Copies and restored backups (law 7)")
 struct IdentityTests {
     private func world() async throws -> SyncedStores {
@@ -48,7 +48,7 @@ struct IdentityTests {
         try world.outside(0, "UPDATE item SET n = 5 WHERE id = 'a'; INSERT INTO item VALUES('c', 3)")
         _ = try await world.stores[0].prepareOutbox()
         try await world.addCopy(of: 0)
-        // A later write of another replica, ordered first: the original's transaction loses a column.
+        // A later write of another replica is ordered first. The original's transaction loses a column.
         world.clock.advance(.seconds(60))
         try world.outside(1, "UPDATE item SET n = 7 WHERE id = 'a'")
         try await world.sync(1)
@@ -56,7 +56,7 @@ struct IdentityTests {
         try await world.sync(2)
         try await everyoneHolds(world, ["a=7", "b=1", "c=3"])
         for store in world.stores { #expect(try await store.conflicts().count == 1) }
-        // The schema, the later write, and what is left of the copied transaction: nothing arrived twice.
+        // The schema, the later write, and the rest of the copied transaction: nothing arrived twice.
         #expect(try await world.relay.describe().head == Position(3))
     }
 
@@ -66,7 +66,7 @@ struct IdentityTests {
         try world.outside(0, "UPDATE item SET n = 5 WHERE id = 'a'; INSERT INTO item VALUES('c', 3), ('d', 4)")
         _ = try await world.stores[0].prepareOutbox()
         try await world.addCopy(of: 0)
-        // The original has to rewrite what both hold.
+        // The original has to rewrite the work that both files hold.
         try world.outside(1, "UPDATE item SET n = 7 WHERE id = 'a'")
         try await world.sync(1)
         try await world.sync(0)

@@ -7,11 +7,11 @@ import GRDB
 import Synchronization
 import Testing
 
-/// A sync with nothing to do goes by what the last one found, as long as nobody wrote to the file.
+/// A sync without work uses the result of the last one, until the file is written.
 @Suite struct IdleTests {
     private static let schema = "CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL, n INT); INSERT INTO item VALUES('a', 0), ('b', 0)"
 
-    /// Two replicas; the first's store works on a connection that the test has too, whose statements are listed.
+    /// Two replicas. The store of the first uses a connection of the test, which lists its statements.
     private struct Pair {
         let world: SyncedStores
         let queue: DatabaseQueue
@@ -124,7 +124,7 @@ import Testing
         #expect(error?.code == .schemaRefused)
     }
 
-    /// Has something done while the relay's answer is on its way.
+    /// Does other work while the relay's answer is under way.
     private struct SlowRelay: ForwardingTransport {
         let base: any RelayTransport
         let meanwhile: @Sendable () -> Void

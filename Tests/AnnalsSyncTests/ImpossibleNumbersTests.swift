@@ -12,7 +12,7 @@ import Testing
 @testable import AnnalsHTTP
 @testable import AnnalsSync
 
-/// A relay that answers with numbers that no log has: it is refused, and the process goes on.
+/// A relay that answers with numbers that no log can have. The answer is refused, and the process continues.
 @Suite struct ImpossibleNumbersTests {
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
 
@@ -31,7 +31,7 @@ import Testing
             page.frames[0].receivedAt = 0
         }
         relay.hidesSnapshot.withLock { $0 = true }
-        // So the space is not taken for one that was begun and left; the relay's snapshot has the same rows.
+        // So the space does not look like an unfinished one. The relay's snapshot has the same rows.
         guard case .recognised = try await world.joining("newcomer", over: relay).join(store) else {
             Issue.record("the space was made anew")
             return
@@ -99,13 +99,13 @@ import Testing
     }
 }
 
-/// Hands out pages that were changed.
+/// Hands out changed pages.
 private final class ChangedRelay: ForwardingTransport {
     let base: any RelayTransport
     let change: @Sendable (inout Page) -> Void
-    /// Whether it says that the space has no snapshot, and one entry only.
+    /// Whether it says that the space has no snapshot and only one entry.
     let hidesSnapshot = Mutex(false)
-    /// Answers every pull as the first, with this mark.
+    /// Answers every pull like the first, with this mark.
     let first = Mutex<LogMark?>(nil)
     /// Whether the first push gets no answer, and later ones are refused.
     let refuses = Mutex(false)

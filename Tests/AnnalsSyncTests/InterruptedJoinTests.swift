@@ -9,12 +9,12 @@ import Foundation
 import GRDB
 import Testing
 
-/// The join that makes a space, interrupted or failed: whoever joins next makes it.
+/// The join that creates a space is interrupted or fails. The next join creates the space.
 @Suite("A join that was interrupted leaves a space that can be joined")
 struct InterruptedJoinTests {
     private static let schema = "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT);"
 
-    /// A relay without spaces, and stores that hold one row each, named as they are.
+    /// A relay without spaces, and stores with one row each, which is their name.
     private struct Shop {
         let folder: TemporaryFolder
         let relay: LocalRelay
@@ -51,7 +51,7 @@ struct InterruptedJoinTests {
             try await joining(store.path, over: transport).join(store)
         }
 
-        /// What a new replica gets.
+        /// The rows of a new replica.
         func clone() async throws -> [String] {
             let path = folder.file("clone-\(ReplicaID.random()).db")
             _ = try await joining("clone").clone(to: path)
@@ -88,7 +88,7 @@ struct InterruptedJoinTests {
         let (one, two) = (try await shop.store("one"), try await shop.store("two"))
         _ = await Self.code { _ = try await shop.join(one, over: FailingRelay(shop.relay, failing: 4)) }
         try await one.leave()
-        // It may still be on its way.
+        // The first join may still be under way.
         #expect(await Self.code { _ = try await shop.join(two) } == .spaceUnfinished)
         let stranger = try await shop.store("other", rows: "", schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, more);")
         let later = try shop.reopened(two, after: .seconds(3_600))
@@ -100,7 +100,7 @@ struct InterruptedJoinTests {
         try await SyncAgent(store: later, transport: shop.relay).sync()
         #expect(try await shop.clone() == ["two", "more"])
         #expect(try await later.verify().isEmpty)
-        // The first comes back, and its row is another one.
+        // The first store tries again, and has another row.
         #expect(await Self.code { _ = try await shop.join(one) } == .rowsDiffer)
     }
 
@@ -119,7 +119,7 @@ struct InterruptedJoinTests {
         #expect(try await !store.status().isJoinUnfinished)
     }
 
-    /// describe, create, push, upload.
+    /// The requests are describe, create, push, upload.
     private static let requests = 4
 
     @Test("the same store joins again, with what was written meanwhile", arguments: 1...requests, FailingRelay.Moment.allCases)
@@ -130,7 +130,7 @@ struct InterruptedJoinTests {
         await #expect(throws: AnnalsError.self) { _ = try await shop.join(store, over: failing) }
         #expect(failing.requests == number)
         try shop.write("here", "INSERT INTO item VALUES(2, 'meanwhile')")
-        // A status that is asked for meanwhile moves the row into the outbox.
+        // A status that is read in between moves the row to the outbox.
         if try await store.replicaState() != nil { _ = try await store.updateOutbox() }
         #expect(Self.isCreated(try await shop.join(store)))
         try shop.write("here", "INSERT INTO item VALUES(3, 'after')")
@@ -160,7 +160,7 @@ struct InterruptedJoinTests {
     func another(_ number: Int) async throws {
         let shop = try Shop()
         let first = try await shop.store("first")
-        // The space is made, and nothing is in its log.
+        // The space exists, and its log is empty.
         let failing = FailingRelay(shop.relay, failing: number, number == 2 ? .after : .before)
         await #expect(throws: AnnalsError.self) { _ = try await shop.join(first, over: failing) }
         let second = try await shop.store("second")
@@ -177,12 +177,12 @@ struct InterruptedJoinTests {
         let first = try await shop.store("first")
         let second = try await shop.store("second")
         _ = try await shop.relay.create()
-        // The first has copied its rows and sends its entry: just then the second comes, and is done before.
+        // The first store has copied its rows and sends its entry. At this moment the second one joins, and finishes first.
         let late = LateRelay(shop.relay) { _ = try await shop.join(second) }
         #expect(await Self.code { _ = try await shop.join(first, over: late) } == .rowsDiffer)
         #expect(try await first.replicaState() == nil)
         #expect(try await shop.clone() == ["second"])
-        // With equal rows it is recognised.
+        // A store with equal rows is recognized.
         let third = try await shop.store("third", rows: "INSERT INTO item VALUES(1, 'second');")
         #expect(!Self.isCreated(try await shop.join(third)))
     }
@@ -196,7 +196,7 @@ struct InterruptedJoinTests {
         let second = try await shop.store("second")
         #expect(await Self.code { _ = try await shop.join(second) } == .spaceUnfinished)
         #expect(await Self.code { _ = try await shop.clone() } == .spaceUnfinished)
-        // Nor does the first send its rows before it is done.
+        // The first store does not send its rows before its join is finished either.
         #expect(await Self.code { _ = try await SyncAgent(store: first, transport: shop.relay).sync() } == .spaceUnfinished)
         _ = try await shop.join(first)
         #expect(await Self.code { _ = try await shop.join(second) } == .rowsDiffer)
@@ -217,7 +217,7 @@ struct InterruptedJoinTests {
     func leftovers() async throws {
         let shop = try Shop()
         _ = try await shop.join(shop.store("here"))
-        // Of a dead process, of one at work, and three that somebody made for himself.
+        // Folders of a dead process, of a running one, and three that a person created.
         for (name, lock) in [
             (".annals-dead0000", "annals-work.lock"), (".annals-0000beef", "annals-work.lock"), (".annals-mine1234", "annals-work.lock"),
             (".annals-mine", "annals-work.lock"), (".annals-00000000", "lock"),
@@ -225,7 +225,7 @@ struct InterruptedJoinTests {
             try FileManager.default.createDirectory(atPath: shop.folder.file(name), withIntermediateDirectories: false)
             for file in [lock, "store.db"] { try Data().write(to: URL(fileURLWithPath: shop.folder.file("\(name)/\(file)"))) }
         }
-        // Of downloads that are kept for a day: one of today for somebody else, and one that nobody came for.
+        // Folders of downloads, which are kept for a day: one of today for another process, and one that is too old.
         for (name, age) in [(".annals-cafe0001", 3_600.0), (".annals-cafe0002", 2 * 86_400.0)] {
             let folder = shop.folder.file(name)
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
@@ -294,14 +294,14 @@ struct InterruptedJoinTests {
         let other = try await shop.store("other", schema: schema)
         _ = try await shop.join(other)
         #expect(await Self.code { _ = try await shop.joining("here").join(store, existing: .sameKey) } == .constraint)
-        // Rows that go are no obstacle.
+        // Rows that are dropped are no obstacle.
         _ = try await shop.joining("here").join(store, existing: .theirs)
         #expect(try await Self.names(store) == ["other"])
         #expect(try await store.foreignKeyViolations().isEmpty)
     }
 }
 
-/// A relay before whose first push something else happens.
+/// A relay that does something else before its first push.
 private final class LateRelay: ForwardingTransport {
     let base: any RelayTransport
     private let interlude: @Sendable () async throws -> Void

@@ -7,7 +7,7 @@ import AnnalsWire
 import GRDB
 import Testing
 
-/// Transactions that are encoded, stored, packed and sent piece by piece.
+/// Transactions that are encoded, stored, compressed and sent in pieces.
 @Suite struct LargeTransactionTests {
     private static let rows = 12_000
 

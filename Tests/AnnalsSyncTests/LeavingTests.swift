@@ -7,7 +7,7 @@ import GRDB
 import RelayLog
 import Testing
 
-/// A store that leaves its space does not lose anything without a word.
+/// A store that leaves its space does not lose anything silently.
 @Suite struct LeavingTests {
     private static let schema = "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT); INSERT INTO item VALUES(1, 'one');"
 
@@ -54,7 +54,7 @@ import Testing
         #expect(try await world.stores[1].replicaState() == nil)
     }
 
-    /// Takes everything but the word that a replica has left.
+    /// Forwards everything except the message that a replica has left.
     private struct SilentRelay: ForwardingTransport {
         let base: any RelayTransport
 

@@ -7,8 +7,8 @@ import Foundation
 import GRDB
 import Testing
 
-/// A relay that was put back from an older backup, and what was on its way in parts meanwhile (merge rule 41, law 6).
-/// Each row of a transaction is a part of its own.
+/// A relay that was restored from an older backup, and parts of a transaction that were under way (merge rule 41, law 6). Each row
+/// of a transaction is a part of its own.
 @Suite struct LostPartsTests {
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
 
@@ -22,7 +22,7 @@ import Testing
         try world.outside(index, ids.map { "INSERT INTO note VALUES('\($0)', 'from \(index)')" }.joined(separator: ";"))
     }
 
-    /// The relay as it is before 1 pushes a transaction of three parts, of which 0 has pulled some and keeps them.
+    /// The relay as it was before replica 1 pushed a transaction of three parts. Replica 0 has pulled some of them and buffers them.
     private func restored(_ world: SyncedStores, keeping count: Int, isDelete: Bool = false) async throws -> LocalRelay {
         try FileManager.default.copyItem(atPath: world.folder.file("relay"), toPath: world.folder.file("backup"))
         let first = isDelete ? "DELETE FROM note" : "INSERT INTO note VALUES('x', 'lost')"
@@ -77,7 +77,7 @@ import Testing
     @Test func `a part that does not follow on what is kept is told before anything is applied`() async throws {
         let world = try await world()
         let relay = try await restored(world, keeping: 1, isDelete: true)
-        // In the way of the part that is kept, and of nothing that the log has.
+        // This conflicts with the buffered part, and with nothing in the log.
         try world.outside(0, "DELETE FROM note")
         try insert(world, 2, ["theirs", "as well", "and more"])
         try await world.sync(2, over: relay)

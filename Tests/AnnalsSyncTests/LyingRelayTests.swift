@@ -10,7 +10,7 @@ import GRDB
 import Synchronization
 import Testing
 
-/// What a relay, or something on the way to it, can say that is not true; and what a replica does then.
+/// False answers of a relay, or of something between it and the replica, and the reaction of a replica.
 @Suite struct LyingRelayTests {
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
 
@@ -54,7 +54,7 @@ import Testing
         let state = try #require(await world.stores[1].replicaState())
         let relay = OmittingRelay(base: world.relay, position: state.position.advanced(by: left + 1))
         if left == 2 {
-            // The newest entry of all: nothing follows that could miss it, until its author writes again.
+            // The newest entry of all is left out. No later entry reveals this, until its author writes again.
             try await world.sync(1, over: relay)
             try note(world, 0, "four")
             try await world.sync(0)
@@ -65,7 +65,7 @@ import Testing
         #expect(evidence.kind == .missingEntry && evidence.author.isSigned && evidence.here.isSigned)
         #expect(evidence.author.replica == (try await world.stores[0].replicaState()?.replica.description))
         try Self.checkWithOtherSoftware(evidence, in: world.folder)
-        // Nothing more is exchanged, also with the relay as it was, and local work goes on.
+        // Nothing more is exchanged, also not with the original relay, and local work continues.
         let again = await #expect(throws: AnnalsError.self) { try await world.sync(1) }
         #expect(again?.code == .relayInconsistent)
         try note(world, 1, "local")
@@ -79,7 +79,7 @@ import Testing
         let folder = world.folder.file("other")
         try FileManager.default.copyItem(atPath: world.folder.file("relay"), toPath: folder)
         let other = try LocalRelay(folder: folder, space: world.space)
-        // World A: 1 writes, 0 sees it and writes. World B: 2 writes, and 3 sees it.
+        // World A: replica 1 writes, replica 0 sees it and writes. World B: replica 2 writes, and replica 3 sees it.
         try note(world, 1, "in A")
         try await world.sync(1)
         try await world.sync(0)
@@ -89,7 +89,7 @@ import Testing
         for index in [2, 3] { #expect(try await world.stores[index].logEvidence() == nil) }
         try note(world, 0, "crosses")
         try await world.sync(0)
-        // The relay shows 3 the entry of 0 that was made in the other world.
+        // The relay shows replica 3 the entry of replica 0 from the other world.
         let entry = try #require(await world.relay.pull(after: .zero, seen: seen(world, 0), byteLimit: 1 << 20, wait: nil).frames.last)
         let digest = try await world.stores[3].digest()
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(3, over: CrossingRelay(base: other, entry: entry)) }
@@ -98,14 +98,14 @@ import Testing
         let evidence = try #require(await world.stores[3].logEvidence())
         #expect(evidence.kind == .otherLog && evidence.author.isSigned && evidence.here.isSigned)
         #expect(evidence.author.position == evidence.here.position && evidence.author.digest != evidence.here.digest)
-        // What is signed is what the clear part of the batch says.
+        // The signed message is the one of the batch's clear part.
         #expect(evidence.author.message == Data(BatchSignature.message(clear: [UInt8](evidence.clearPart)[...])))
         try Self.checkWithOtherSoftware(evidence, in: world.folder)
         try note(world, 3, "local work goes on")
         #expect(try await world.stores[3].verify().map(\.code) == [.relay])
     }
 
-    /// Python and openssl come to the same, and find each byte that was changed.
+    /// Python and openssl have the same result, and detect each changed byte.
     private static func checkWithOtherSoftware(_ evidence: LogEvidence, in folder: TemporaryFolder) throws {
         func status(_ evidence: LogEvidence) throws -> Int32 {
             let path = folder.file("proof-\(ReplicaID.random()).json")
@@ -150,7 +150,7 @@ import Testing
     }
 }
 
-/// Answers each push as it answered the first, in a way.
+/// Answers each push like the first one, except for the outcome.
 private final class RepeatingRelay: ForwardingTransport {
     let base: any RelayTransport
     let outcome: PushAnswer.Outcome
@@ -173,13 +173,13 @@ private final class RepeatingRelay: ForwardingTransport {
     }
 }
 
-/// Leaves one entry out of the log, and counts the others on.
+/// Leaves one entry out of the log, and renumbers the later ones.
 struct OmittingRelay: ForwardingTransport {
     let base: any RelayTransport
     let position: Position
 
     func pull(after: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        // What its reader has seen is not the log that there is.
+        // Its reader has not seen the real log.
         let mark = LogMark(lineage: seen.lineage, replica: seen.replica)
         let isBehind = after >= position
         var page = try await base.pull(after: isBehind ? after.next : after, seen: mark, byteLimit: byteLimit, wait: wait)
@@ -210,7 +210,7 @@ private struct CrossingRelay: ForwardingTransport {
     }
 }
 
-/// Puts a batch of its own in the place of one that a member pushed, in that member's name.
+/// Replaces a pushed batch of a member with a batch of its own in that member's name.
 private struct ForgingRelay: ForwardingTransport {
     let base: any RelayTransport
     let position: Position

@@ -6,8 +6,9 @@ import GRDB
 import SeededRandom
 import Testing
 
-/// Random writes to tables that declare what few do: collations of keys, values of other types than their column's, unique indexes over
-/// expressions and parts of a table, references to columns that are no key. Keys never hold NULL here. No honest entry is refused, and all replicas come to the same rows.
+/// Random writes to tables with rare declarations: collations of keys, values of other types than their column's, unique indexes over
+/// expressions and parts of a table, references to columns that are no key. Keys never hold NULL here. No honest entry is refused, and
+/// all replicas have the same rows.
 ///
 /// `ANNALS_SEED=n swift test --filter OddTablesTests` replays one seed.
 @Suite struct OddTablesTests {
@@ -66,7 +67,7 @@ import Testing
         }
     }
 
-    /// What an application's new version does, on one replica before the others.
+    /// The migrations of an application's new version, on one replica before the others.
     static let migrations = [
         "ALTER TABLE label ADD COLUMN extra TEXT COLLATE NOCASE DEFAULT 'x'",
         "ALTER TABLE item ADD COLUMN other REFERENCES label (id) ON DELETE SET NULL",
@@ -106,7 +107,7 @@ import Testing
             default:
                 let count = random.chance(20) ? 6 : 1
                 let sql = (0..<count).map { _ in Self.statement(&random) }.joined(separator: ";\n")
-                // Constraints refuse some.
+                // Constraints refuse some of the writes.
                 try? world.outside(index, sql, foreignKeys: random.chance(90))
             }
         }

@@ -8,7 +8,7 @@ import GRDB
 import SeededRandom
 import Testing
 
-/// A rebase lays anew only what met something, and what builds on that; see `RebaseSet`.
+/// A rebase repeats only transactions that conflict, and those that build on them; see `RebaseSet`.
 @Suite struct PartialRebaseTests {
     private static let schema = """
         CREATE TABLE team(id TEXT PRIMARY KEY NOT NULL, name TEXT UNIQUE);
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    /// Replica 1 does `other` and syncs; replica 0 does each of `own` as a transaction, and pulls. The outbox before and after.
+    /// Replica 1 does `other` and syncs. Replica 0 does each of `own` as a transaction, and pulls. Returns the outbox before and after.
     private func rebase(
         _ other: [String], _ own: [String], schema: String = schema
     ) async throws -> (world: SyncedStores, before: [[UInt8]], after: [[UInt8]?]) {
@@ -56,7 +56,7 @@ import Testing
             ["UPDATE person SET age = 201 WHERE id = 'p1'"] + (2...9).map { "UPDATE person SET age = 20\($0) WHERE id = 'p\($0)'" })
         #expect(before[0] != after[0])
         #expect(before[1...] == ArraySlice(after[1...].compactMap { $0 }))
-        // History tells of what was laid anew, and of nothing else.
+        // History has a record of the repeated transactions, and of no others.
         let rebased = try await world.rows(
             0, "SELECT count(*) FROM annals_spans JOIN annals_transactions USING (number) WHERE origin = 4")
         #expect(rebased == [[2.databaseValue]])
@@ -82,7 +82,7 @@ import Testing
             ])
     }
 
-    /// No footprint shows that a child was gone before its parent could go.
+    /// No footprint shows that a child had to be removed before its parent.
     @Test func `a parent that went after its child comes back with it where the child's delete is refused`() async throws {
         let quiet = (5...8).map { "UPDATE person SET age = 20\($0) WHERE id = 'p\($0)'" }
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
@@ -101,7 +101,7 @@ import Testing
         try await expectAgreement(world)
     }
 
-    /// The row that would have to go for it has a child in the log until a later transaction, whatever the rows say.
+    /// The row that would be set aside has a child in the log until a later transaction, although the rows have none.
     @Test func `a row is not set aside because its child goes later`() async throws {
         var policies = MergePolicies()
         policies["team"].unique = .keepLast

@@ -9,12 +9,12 @@ import GRDB
 import Synchronization
 import Testing
 
-/// Transactions too large for one batch. The limit is lowered, so that some thousand rows have many parts.
+/// Transactions that are too large for one batch. The limit is low, so that some thousand rows have many parts.
 @Suite struct PartsTests {
     private static let rows = 3_000
     private static let partBytes = 16 << 10
 
-    /// `insert`: the second row and all after it come in one transaction of a program that knows nothing of Annals.
+    /// `insert`: the second row and all later ones are inserted in one external transaction.
     private func world(replicas: Int = 2, insert: Bool = true) async throws -> SyncedStores {
         var limits = OutboxLimits()
         limits.partBytes = Self.partBytes
@@ -74,7 +74,7 @@ import Testing
         #expect(try await world.rows(1, "SELECT count(*) FROM item") == [[1.databaseValue]])
         #expect(try await world.rows(1, "SELECT count(*) FROM annals_parts") == [[3.databaseValue]])
         #expect(try await world.stores[1].verify().isEmpty)
-        // Local work goes on meanwhile, and is pushed upon the position before the parts.
+        // Local work continues meanwhile, and is pushed with the position before the parts as its base.
         try world.outside(1, "INSERT INTO item VALUES(\(Self.rows + 7), 'mine', NULL)")
         try world.reopen(1)
         let rest = FaultyRelay(world.relay, pageBytes: 1)
@@ -100,7 +100,7 @@ import Testing
                 #expect(try await world.relay.describe().head.rawValue == (isThere ? Int64(push.parts) + 1 : 1))
             }
         }
-        // The first says that all are there, and the last that they are the same.
+        // The first push reports that all parts arrived, and the last one that they are the same.
         let relay = FaultyRelay(world.relay)
         #expect(try await world.sync(0, over: relay).pushed.transactions == 1)
         #expect(relay.pushes == 2)
@@ -111,7 +111,7 @@ import Testing
     @Test func `unique values and keys that are swapped across parts`() async throws {
         let world = try await world()
         try await world.settle()
-        // Every row takes the name of the one at the other end; all names move out of the way first.
+        // The rows swap their names, first with last. All names are moved out of the way before.
         try world.outside(
             0,
             """
@@ -182,7 +182,7 @@ import Testing
         try world.outside(0, fill("a"))
         try world.outside(1, fill("b"))
         try await world.sync(0)
-        // The second is pushed without having seen the first, lies ahead of the position and is not applied again.
+        // The second transaction is pushed without having seen the first one. It is ahead of the position and is not applied again.
         #expect(try await world.sync(1, .pushOnly).refusals == 0)
         try world.outside(1, "INSERT INTO item VALUES(5)")
         try await world.sync(1, over: FaultyRelay(world.relay, pageBytes: 1))
@@ -238,7 +238,7 @@ import Testing
         }
         _ = try await copy.prepareOutbox()
         let other = try #require(try await copy.freezePush())
-        // Between any two parts of the one the other begins anew, until the one leaves it some time.
+        // The other copy starts its push again between any two parts of this one, until this one pauses.
         let isThrough = Mutex(false)
         let relay = FaultyRelay(world.relay) { (number) async throws(TransportError) in
             if number > 1, !isThrough.withLock({ $0 }) { _ = try await world.relay.push(other.batch, seen: other.seen) }

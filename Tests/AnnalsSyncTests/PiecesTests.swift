@@ -7,7 +7,7 @@ import AnnalsWire
 import GRDB
 import Testing
 
-/// Values too large for a part (FEATURES F10). The limit is lowered to a KiB, so that some thousand bytes come in many pieces.
+/// Values that are too large for a part (FEATURES F10). The limit is one KiB, so that some thousand bytes have many pieces.
 @Suite struct PiecesTests {
     private static let pieceBytes = 1 << 10
     private static let schema = """
@@ -91,7 +91,7 @@ import Testing
             #expect(relay.pushes == 1)
             try await world.sync(1)
         }
-        // Neither of its values is in history once more.
+        // Its values are not in history a second time.
         for index in 0...1 {
             let tables = try await world.rows(index, "SELECT id FROM annals_tables WHERE name = 'doc'")
             let table = try #require(Int64.fromDatabaseValue(tables[0][0]))
@@ -180,7 +180,7 @@ import Testing
 
     @Test func `a large cell that a replica of an older schema lacks is kept, and there once it has migrated`() async throws {
         let world = try await world()
-        // What tells of the column is in pieces too, and goes before work that waits.
+        // The schema entry of the column has pieces too, and precedes waiting work.
         let add = "ALTER TABLE doc ADD COLUMN picture BLOB DEFAULT '\(String(repeating: "none", count: 800))'"
         try world.outside(0, "UPDATE doc SET body = randomblob(3000)")
         _ = try await world.stores[0].prepareOutbox()
@@ -188,7 +188,7 @@ import Testing
         _ = try await world.stores[0].prepareOutbox()
         let parts = try await world.rows(0, "SELECT min(parts) > 1 FROM annals_outbox")
         #expect(parts == [[true.databaseValue]])
-        // Where others' work comes in first, it moves to the front.
+        // If entries of other replicas are applied first, it moves to the front.
         try world.outside(1, "INSERT INTO doc VALUES(20, 'theirs', NULL, NULL)")
         try await world.sync(1)
         try await world.sync(0, .pullOnly)
@@ -224,7 +224,7 @@ import Testing
         #expect(try await world.stores[1].verify().isEmpty)
     }
 
-    /// What another program could push.
+    /// Entries that another program could push.
     private enum Lie: CaseIterable {
         case order, missing, twice, otherTotal, nested, noPieces
     }

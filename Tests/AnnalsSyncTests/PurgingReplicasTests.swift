@@ -19,7 +19,7 @@ struct PurgingReplicasTests {
     @Test("Law 9: a sync drops what is older than thirty days, and not more than once an hour")
     func thirtyDays() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
-        // When an imported transaction came here, the database's own clock says.
+        // The database's own clock gives the time when an imported transaction arrived.
         world.clock.advance(.milliseconds(Store.Configuration().now() - world.clock.milliseconds))
         for n in 1...5 {
             try await write(world.stores[0], n)

@@ -5,7 +5,7 @@ import AnnalsSync
 import GRDB
 import Testing
 
-/// Names are the user's, also those that end SQL's quotes.
+/// Names that the user chose, also names with SQL's quotes.
 @Suite("Names with quotes in them", .timeLimit(.minutes(20)))
 struct QuotedNamesTests {
     @Test(

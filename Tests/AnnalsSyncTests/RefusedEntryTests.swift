@@ -8,7 +8,7 @@ import GRDB
 import RelayLog
 import Testing
 
-/// An entry that replicas refuse is named in full: where it is, who wrote it, and which rule it breaks.
+/// A refused entry is described completely: its position, its author, and the rule that it breaks.
 @Suite struct RefusedEntryTests {
     fileprivate static let schema = """
         CREATE TABLE shelf(name TEXT PRIMARY KEY NOT NULL, room TEXT);
@@ -19,7 +19,7 @@ import Testing
         INSERT INTO book VALUES('book-1', 'title-1', 1, 'note-1', 'shelf-a'), ('book-2', 'title-2', 2, 'note-2', 'shelf-b');
         """
 
-    /// How a wrong entry comes about: a write, and what is replaced in the outbox before it is pushed.
+    /// Makes a wrong entry: a write, and replacements in the outbox before the push.
     struct Forgery: Sendable, CustomTestStringConvertible {
         var rule: RefusedEntry.Rule
         var table: String? = "book"
@@ -42,7 +42,7 @@ import Testing
             rule: .otherValue, sql: "UPDATE book SET note = 'note-77' WHERE id = 'book-1'", replacing: [("note-1", "note-8")]),
     ]
 
-    /// Replica 0 pushes one wrong entry, at position 3, after a right one.
+    /// Replica 0 pushes one wrong entry, at position 3, after a correct one.
     fileprivate func world(_ forgery: Forgery) async throws -> SyncedStores {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try await world.stores[0].write { try $0.execute(sql: "UPDATE shelf SET room = 'cellar'") }
@@ -66,7 +66,7 @@ import Testing
                     while let range = body.range(of: Data(old.utf8)) { body.replaceSubrange(range, with: Data(new.utf8)) }
                 }
                 try db.execute(sql: "UPDATE annals_outbox SET body = ? WHERE sequence = ?", arguments: [body, sequence])
-                // One that names less than the body does would be what is wrong.
+                // A footprint that claims less than the body changes would be another error.
                 guard !replacing.isEmpty else { continue }
                 try db.execute(
                     sql: "UPDATE annals_outbox SET footprint = ? WHERE sequence = ?",
@@ -106,7 +106,7 @@ import Testing
         let path = world.folder.file("then.db")
         try expect(
             try await failure { _ = try await world.joining("then").replay(to: Position(3), output: path) }, forgery, author)
-        // What the hint says helps.
+        // The hint of the error is right.
         _ = try await world.relay.void(Position(3))
         try await world.sync(1)
         try await world.addClone("after")
@@ -131,13 +131,13 @@ import Testing
             #expect(error.hint?.contains("annals relay void 3 --space shop") == true, "\(error)")
             guard rule == .badSignature else { continue }
             #expect(try await entry.author == world.identities()[0])
-            // A clone has no history that would say what its author calls itself.
+            // A clone has no history, so it does not know the author's name.
             if place == 0 { #expect(error.message.contains("r0"), "\(error)") }
         }
     }
 }
 
-/// Hands out the entry at a position otherwise than it was pushed.
+/// Hands out the entry at a position with changes.
 private struct DamagingRelay: ForwardingTransport {
     let base: any RelayTransport
     let rule: RefusedEntry.Rule
@@ -151,7 +151,7 @@ private struct DamagingRelay: ForwardingTransport {
             let header = try BatchHeader.parse(bytes)
             switch rule {
             case .badSignature:
-                // The digest in the clear part, under a right checksum.
+                // The digest in the clear part, with a correct checksum.
                 let digest = header.certificates[0].digest.bytes
                 guard let start = bytes.indices.first(where: { bytes[$0...].starts(with: digest) }) else { return page }
                 bytes[start] ^= 1
@@ -170,7 +170,7 @@ private struct DamagingRelay: ForwardingTransport {
     }
 }
 
-/// What a receiver tells the relay of an entry that it refuses.
+/// The report of a receiver to the relay about a refused entry.
 extension RefusedEntryTests {
     @Test func `a receiver reports a refused entry, with its table`() async throws {
         let world = try await world(Self.forgeries[0])

@@ -8,7 +8,7 @@ import GRDB
 import Synchronization
 import Testing
 
-/// A relay that refuses what is pushed, as it does for a token that may only read.
+/// A relay that refuses pushes, as with a token that may only read.
 @Suite("A push that is refused stands in nobody's way")
 struct RefusedPushTests {
     private static let schema = """
@@ -60,7 +60,7 @@ struct RefusedPushTests {
         for code in [Problem.Code.storageFull, .spaceFull] {
             let full = ReadingRelay(world.relay, problem: Problem(code, detail: "Nothing more fits"))
             let error = await #expect(throws: AnnalsError.self) { try await world.sync(1, over: full) }
-            // Exit status 75, and who watches goes on trying.
+            // Exit status 75, and `watch` tries again.
             #expect(error?.code == .relayOverloaded && error?.isRetryable == true)
             #expect(error?.message.hasPrefix("nothing more fits; 1 local transaction waits") == true)
             #expect(try await names(world, 1) == ["writer", "reader"])
@@ -151,7 +151,7 @@ struct RefusedPushTests {
         try await world.stores[1].write { try $0.execute(sql: "UPDATE item SET name = 'again' WHERE id = 2") }
         let before = try await world.identities()
         _ = try await world.stores[1].prepareOutbox()
-        // All parts of the first, or one batch of both.
+        // All parts of the first transaction, or one batch of both.
         let parts = try #require(await world.stores[1].freezePush()).parts
         #expect((parts > 1) == isInParts)
         await #expect(throws: AnnalsError.self) { try await world.sync(1, over: FaultyRelay(world.relay, failingPush: parts)) }
@@ -172,7 +172,7 @@ struct RefusedPushTests {
     }
 }
 
-/// A relay as whoever may only read sees it; or one that gives another reason.
+/// A relay for a token that may only read, or with another reason.
 private struct ReadingRelay: ForwardingTransport {
     let base: any RelayTransport
     private let problem: Problem

@@ -10,7 +10,7 @@ import RelayLog
 import Synchronization
 import Testing
 
-/// A replica that was away for longer than the log is kept, with work of its own.
+/// A replica that was offline for longer than the log is kept, with work of its own.
 @Suite struct RejoiningTests {
     private static let schema = """
         CREATE TABLE team(id INTEGER PRIMARY KEY, name TEXT UNIQUE, budget INTEGER);
@@ -25,7 +25,7 @@ import Testing
         try await SyncedStores(replicas: replicas, schema: Self.schema, outboxLimits: outboxLimits)
     }
 
-    /// Replica 0 makes a snapshot, and the log before it goes, whoever lacks it.
+    /// Replica 0 makes a snapshot, and the log before it is purged, also for replicas that lack it.
     private func purge(_ world: SyncedStores) async throws {
         try await world.sync(0)
         #expect(try await SyncAgent(store: world.stores[0], transport: world.relay, environment: world.environment).makeSnapshot() != nil)
@@ -36,7 +36,7 @@ import Testing
         #expect(try await world.relay.describe().snapshot?.position == horizon)
     }
 
-    /// Replica `index` syncs once and is well again; then all are equal, and like a fresh clone.
+    /// Replica `index` syncs once and is complete again. Then all replicas are equal, also to a fresh clone.
     @discardableResult
     private func rejoin(
         _ world: SyncedStores, _ index: Int = 1, sourceLocation: SourceLocation = #_sourceLocation
@@ -46,7 +46,7 @@ import Testing
         let summary = try await world.sync(index)
         #expect(summary.cameBack != nil, sourceLocation: sourceLocation)
         #expect(summary.outbox == 0 && summary.position == summary.head, sourceLocation: sourceLocation)
-        // Law 8: history goes on, and goes back to before.
+        // Law 8: history continues, and reaches back to before the resync.
         let path = world.folder.file("before-\(before).db")
         _ = try await world.stores[index].replay(to: before, output: path)
         try await Self.track(path)
@@ -82,7 +82,7 @@ import Testing
         let world = try await world()
         try world.outside(
             0, "UPDATE team SET budget = 1; DELETE FROM badge; DELETE FROM person WHERE id = 2; INSERT INTO team VALUES(9, 'new', 0)")
-        // Unique values change places.
+        // Unique values are swapped.
         try world.outside(
             0,
             "UPDATE team SET name = 'x' WHERE id = 1; UPDATE team SET name = 'ops' WHERE id = 2; UPDATE team SET name = 'dev' WHERE id = 1")
@@ -142,7 +142,7 @@ import Testing
             """)
         try await purge(world)
         try await rejoin(world)
-        // Renumbered, with what refers to it; its team is gone.
+        // Renumbered, together with the references to it. Its team is deleted.
         #expect(try await text(world, 0, "SELECT p.name FROM badge b JOIN person p ON p.id = b.person WHERE code = 'M'") == ["mine"])
         #expect(try await text(world, 0, "SELECT p.name FROM badge b JOIN person p ON p.id = b.person WHERE code = 'T'") == ["theirs"])
         #expect(try await text(world, 0, "SELECT name FROM person WHERE name = 'mine' AND team IS NULL AND id <> 5") == ["mine"])
@@ -182,7 +182,7 @@ import Testing
         }
         _ = try await world.stores[1].prepareOutbox()
         let push = try #require(try await world.stores[1].freezePush())
-        // Something of others' lies between what this replica has seen and what it sent.
+        // An entry of another replica comes before the push, which this replica has not seen.
         try world.outside(0, "UPDATE team SET budget = 7 WHERE id = 2")
         try await world.sync(0)
         #expect(try await world.relay.push(push.batch, seen: push.seen).positions.count == transactions)
@@ -194,7 +194,7 @@ import Testing
         #expect(try await text(world, 0, "SELECT budget FROM team WHERE id < 4 ORDER BY id") == ["\(100 + transactions)", "8", "310"])
         #expect(try await text(world, 0, "SELECT name FROM team WHERE name LIKE 't%'").count == transactions)
         #expect(try await world.stores[0].conflicts().isEmpty)
-        // A late copy of it is known, and changes nothing.
+        // A late copy of the push is recognized, and changes nothing.
         let head = try await world.relay.describe().head
         _ = try await world.relay.push(push.batch, seen: push.seen)
         #expect(try await world.relay.describe().head == head)
@@ -247,7 +247,7 @@ import Testing
         #expect(try await SyncAgent(store: world.stores[0], transport: world.relay, environment: world.environment).makeSnapshot() != nil)
         try world.outside(0, "UPDATE team SET budget = 8 WHERE id = 2")
         try await world.sync(0)
-        // Accepted, since it meets nothing; but what came before it was not pulled.
+        // Accepted, since it conflicts with nothing. But the entries before it were not pulled.
         try world.outside(1, "UPDATE team SET budget = 101 WHERE id = 1")
         #expect(try await world.sync(1, .pushOnly).pushed.transactions == 1)
         try world.outside(0, "UPDATE team SET budget = 9 WHERE id = 2")
@@ -358,7 +358,7 @@ import Testing
     }
 }
 
-/// A relay whose log is purged right after somebody took a snapshot, once.
+/// A relay that purges its log once, directly after a replica downloaded a snapshot.
 private final class PurgingRelay: ForwardingTransport {
     let base: any RelayTransport
     private let purge: @Sendable () async throws -> Void

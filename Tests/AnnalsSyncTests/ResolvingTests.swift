@@ -6,7 +6,7 @@ import AnnalsTesting
 import GRDB
 import Testing
 
-/// What a person decides against constraints that SQLite checks at COMMIT only, and what a closure left to a person.
+/// Decisions of a person against constraints that SQLite checks only at COMMIT, and conflicts that a closure left to a person.
 @Suite struct ResolvingTests {
     private func world() async throws -> SyncedStores {
         try await SyncedStores(
@@ -20,7 +20,7 @@ import Testing
                 """)
     }
 
-    /// The second's work is older and comes second.
+    /// The second replica's work is older and reaches the relay second.
     private func conflict(_ world: SyncedStores, first: String, second: String) async throws -> Conflict {
         try world.outside(1, second)
         _ = try await world.stores[1].prepareOutbox()

@@ -8,7 +8,7 @@ import Foundation
 import GRDB
 import Testing
 
-/// Merge rule 41: a relay that was put back from an older backup, and on which others went on before anybody noticed.
+/// Merge rule 41: a relay that was restored from an older backup. Other replicas continued with it before this was noticed.
 @Suite struct RestoredRelayTests {
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
 
@@ -45,13 +45,13 @@ import Testing
             #expect(try await world.stores[index].digest() != before)
             #expect(try await world.stores[index].verify().isEmpty)
         }
-        // Nothing of theirs got into the log that is not theirs.
+        // The log has nothing except their own entries.
         try await world.sync(2, over: relay)
         #expect(try await world.rows(2, "SELECT count(*) FROM note WHERE id LIKE 'late%' OR id IN ('c', 'd')") == [[0.databaseValue]])
     }
 
-    /// The relay as of a backup, after which 0 and 1 wrote. Replica 2 was away during all that and finds nothing amiss, and
-    /// brings the log to the same length.
+    /// The relay as of a backup, after which replicas 0 and 1 wrote. Replica 2 was offline and notices nothing. It extends the log to the
+    /// same length.
     private func restored(_ world: SyncedStores, _ file: String, written: [String] = ["x", "y", "z"]) async throws -> LocalRelay {
         try backup(world, "backup")
         try await note(world, 0, "c")
@@ -72,7 +72,7 @@ import Testing
         try await world.addClone("r2")
         let file = try await world.copyFile(of: 2)
         try backup(world, "backup")
-        // Its push is accepted behind somebody else's entry, which it has not pulled.
+        // Its push is accepted after an entry of another replica, which it has not pulled.
         try await note(world, 1, "d")
         try await world.sync(1)
         try await note(world, 0, "c")
@@ -88,12 +88,12 @@ import Testing
         #expect(try await world.rows(0, "SELECT count(*) FROM note WHERE id IN ('x', 'y', 'z')") == [[0.databaseValue]])
     }
 
-    /// Replica 0 has an entry ahead at the fourth position, and the third it lacks; the relay has these of 2 there.
+    /// Replica 0 has an entry ahead at the fourth position, and lacks the third. The relay has these entries of replica 2 there.
     @Test(
         arguments: [
-            ["('x', '')", "('y', ''), ('z', '')"],  // There begins a transaction in parts,
+            ["('x', '')", "('y', ''), ('z', '')"],  // A transaction in parts begins there,
             ["('x', ''), ('y', '')", "('z', '')"],  // or one ends,
-            ["('c', 'another')", "('z', '')"],  // or what is before it does not lie on these rows.
+            ["('c', 'another')", "('z', '')"],  // or the entry before it does not fit these rows.
         ])
     func `an own entry ahead is noticed to be gone whatever the log has in its place`(written: [String]) async throws {
         let world = try await world(partBytes: 1)
@@ -149,7 +149,7 @@ import Testing
         let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
         try await note(world, 2, "x")
         try await world.sync(2, over: relay)
-        // The page ends with what is as it was.
+        // The page ends with entries that are unchanged.
         for _ in 1...2 {
             let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: FaultyRelay(relay, pageBytes: 1)) }
             #expect(error?.code == .relayRolledBack)
@@ -191,7 +191,7 @@ import Testing
         try await world.addClone("r2")
         let file = try await world.copyFile(of: 2)
         let relay = try await restored(world, file)
-        // The job was given before the relay went back, and the log is as long as before by now.
+        // The relay asked for a snapshot before it was restored, and its log has the same length again.
         let agent = SyncAgent(store: world.stores[0], transport: relay, environment: world.environment)
         let error = await #expect(throws: AnnalsError.self) { try await agent.makeSnapshot() }
         #expect(error?.code == .relayRolledBack)
@@ -206,7 +206,7 @@ import Testing
         try backup(world, "backup")
         try await note(world, 0, "c")
         try await world.sync(0)
-        // A policy that waits keeps it from making one.
+        // A policy in the outbox prevents a snapshot.
         try await world.stores[0].setPolicies([PolicySetting(table: "note", aspect: .delete, policy: "manual")], isOverride: false)
         _ = try await world.stores[0].prepareOutbox()
         let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
@@ -215,7 +215,7 @@ import Testing
         #expect(error?.code == .relayRolledBack)
     }
 
-    /// Where the replica stands an entry of the other log ends, or a transaction in parts is not at its end.
+    /// At the replica's position an entry of the other log ends, or a transaction in parts is not complete.
     @Test(arguments: [["x", "y", "z"], ["x", "y z"], ["x y z"]])
     func `rows in doubt are not compared with another log than theirs`(written: [String]) async throws {
         let world = try await world(partBytes: 1)
@@ -231,7 +231,7 @@ import Testing
         #expect(try await world.rows(0, "SELECT count(*) FROM annals_outbox") == [[0.databaseValue]])
     }
 
-    /// Entries of its own that the log took, ahead of its position: in the restored log others' stand there, or none.
+    /// Own entries that the log accepted, ahead of the position. The restored log has other entries there, or none.
     @Test(arguments: [true, false])
     func `rows in doubt are not compared without own entries that the log took`(othersWentOn: Bool) async throws {
         let world = try await world()

@@ -5,7 +5,7 @@ import AnnalsTesting
 import GRDB
 import Testing
 
-/// A column or constraint that one replica has alone is never a reason to diverge.
+/// A column or constraint of only one replica never leads to divergence.
 @Suite("Schemas that drift apart")
 struct SchemaDriftTests {
     private static let schema = """
@@ -37,7 +37,7 @@ struct SchemaDriftTests {
             guard let error = error as? AnnalsError else { return false }
             return error.code == .schemaRefused && error.message.contains(words)
         }
-        // Whatever was refused, what is written here from now on is captured.
+        // Also after a refusal, all later writes here are captured.
         let triggers = "SELECT DISTINCT tbl_name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'annals%'"
         #expect(try await world.rows(0, triggers).count == 2)
         try await world.sync(1)
@@ -48,7 +48,7 @@ struct SchemaDriftTests {
         #expect(try await world.rows(1, "SELECT count(*) FROM team") == [[3.databaseValue]])
     }
 
-    /// As Documentation/schemas.md says it: other keys, constraints and types, and columns that go, need another space.
+    /// According to Documentation/schemas.md, other keys, constraints and types, and dropped columns, need another space.
     @Test("a change that is no addition takes everybody to another space, with the work of those who come late")
     func anotherSpace() async throws {
         let world = try await SyncedStores(
@@ -76,7 +76,7 @@ struct SchemaDriftTests {
                 configuration: world.configuration("r\(index)"), environment: world.environment)
             return try await joining.join(store, existing: index == 2 ? .sameKey : nil)
         }
-        // What the last one writes meanwhile is work under the declarations of before.
+        // The last replica writes meanwhile under the earlier declarations.
         try world.outside(2, "INSERT INTO guest VALUES(4, 'd', NULL), (5, 'c', NULL)")
         guard case .created = try await move(0), case .recognised = try await move(1) else {
             Issue.record("the first makes the space, and the second has the same rows")

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A server in Python that answers as a script says, which defines `Handler`. It ends with this process or before.
+/// A server in Python that answers as a script says, which defines `Handler`. It ends with this process at the latest.
 final class ScriptedServer: Sendable {
     let address: String
     private let process = Process()
@@ -17,7 +17,7 @@ final class ScriptedServer: Sendable {
         address = "http://127.0.0.1:\(line.trimmingCharacters(in: .whitespacesAndNewlines))"
     }
 
-    /// It ends with its input.
+    /// The server ends when its input ends.
     func end() {
         try? input.fileHandleForWriting.close()
     }

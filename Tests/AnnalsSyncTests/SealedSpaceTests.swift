@@ -11,7 +11,7 @@ import RelayLog
 import Synchronization
 import Testing
 
-/// A space that its relay cannot read is a space like any other.
+/// An encrypted space behaves like any other space.
 @Suite struct SealedSpaceTests {
     private static let schema = """
         CREATE TABLE ledgerbook(id INTEGER PRIMARY KEY, headline TEXT UNIQUE, pieces INTEGER);
@@ -19,7 +19,7 @@ import Testing
         INSERT INTO ledgerbook VALUES(1, 'confidential-one', 100), (2, 'confidential-two', 200), (3, 'confidential-three', 300);
         INSERT INTO sheet VALUES(1, 1, 'confidential-remark');
         """
-    /// What no relay may see: values, names of tables and columns, authors, names of replicas.
+    /// Data that no relay may see: values, names of tables and columns, authors, names of replicas.
     private static let secrets = ["confidential", "ledgerbook", "headline", "pieces", "sheet", "remark", "Margarethe", "ledger-host"]
     private static let first = SpaceKey.random()
     private static let second = SpaceKey.random()
@@ -37,7 +37,7 @@ import Testing
         try await world.stores[index].write(author: "Margarethe", contextName: "confidential") { db in try db.execute(sql: sql) }
     }
 
-    /// Law 2, a fresh clone among the replicas, and nothing at the relay that can be read.
+    /// Law 2 for the replicas and a fresh clone, and no readable data at the relay.
     private func expectEqualAndSealed(_ world: SyncedStores, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await world.settle()
         try await world.addClone("fresh-\(world.stores.count)")
@@ -68,14 +68,14 @@ import Testing
         try world.outside(0, "INSERT INTO sheet VALUES(3, 2, 'confidential-e')")
         try await expectEqualAndSealed(world)
         #expect(try await world.stores[0].conflicts().isEmpty == false)
-        // What came back from the relay is all there.
+        // Everything that the relay sent back is complete.
         #expect(try await world.rows(2, "SELECT count(*) FROM sheet")[0][0] == 2.databaseValue)
     }
 
     @Test func `the relay cannot try values against footprints or digests`() async throws {
         let world = try await world()
         try await write(world, 0, "UPDATE ledgerbook SET pieces = 1 WHERE id = 1")
-        // Also what is laid on top anew.
+        // Also after a rebase.
         try await write(world, 1, "UPDATE ledgerbook SET pieces = 2 WHERE id = 1")
         try await world.settle()
         let seen = LogMark(lineage: try await world.relay.describe().lineage)
@@ -150,9 +150,11 @@ import Testing
         #expect(try await queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sheet") } == 1)
     }
 
-    // MARK: Without the key, and with another
+    // MARK: Without the key, and with another key
 
-    private func joining(_ world: SyncedStores, _ keys: SpaceKeyRing?, file: String? = nil, over relay: (any RelayTransport)? = nil) -> Joining {
+    private func joining(_ world: SyncedStores, _ keys: SpaceKeyRing?, file: String? = nil, over relay: (any RelayTransport)? = nil)
+        -> Joining
+    {
         Joining(
             transport: relay ?? world.relay, address: "http://127.0.0.1:1", space: world.space, name: "x", spaceKeys: keys,
             spaceKeyFile: file, environment: world.environment)
@@ -260,7 +262,7 @@ import Testing
             try queue.close()
             var configuration = world.configuration(name)
             configuration.spaceKeys = name == "plain" ? nil : ring
-            // Far ahead of whoever began.
+            // Far ahead of the store that began the space.
             let now = Store.Configuration().now
             configuration.now = { now() + (name == "begins" ? 0 : 3_600_000) }
             let store = try Store(path: path, configuration: configuration)
@@ -310,12 +312,12 @@ import Testing
         #expect(failed?.code == .missingKey && failed?.message.contains(SpaceKey.name(of: Self.second.id)) == true)
         #expect(failed?.message.contains("position 3") == true, "\(failed?.message ?? "")")
         #expect(try await world.stores[1].digest() == digest)
-        // One that has it takes part, with work that it made under the old key.
+        // A replica with the new key takes part, with work that it made under the old key.
         try world.give(Self.ring(Self.first, Self.second), to: 2)
         try await world.sync(2)
         try world.give(Self.ring(Self.first, Self.second), to: 1)
         try await world.settle()
-        // Without the old key nothing new is missing.
+        // Without the old key, no new entries are missing.
         try world.give(Self.ring(Self.second), to: 1)
         try await write(world, 0, "UPDATE ledgerbook SET pieces = 5 WHERE id = 2")
         try await world.settle()
@@ -326,7 +328,7 @@ import Testing
         #expect(try await late.clone(to: world.folder.file("late.db")).position == world.relay.describe().head)
     }
 
-    // MARK: A relay, or who may write there, that means harm
+    // MARK: A malicious relay or member
 
     @Test func `a join that was interrupted goes on sealed, or not at all`() async throws {
         let world = try await world(replicas: 1)
@@ -347,7 +349,7 @@ import Testing
                 transport: transport, address: "http://127.0.0.1:1", space: world.space, name: "x", spaceKeys: keys,
                 spaceKeyFile: keys.map { _ in file }, configuration: configuration, environment: world.environment)
         }
-        // Describe, create, push; the snapshot does not get there.
+        // The requests are describe, create, push. The snapshot does not arrive.
         await #expect(throws: AnnalsError.self) { _ = try await joining(ring, over: FailingRelay(relay, failing: 4)).join(store) }
         #expect(try await store.replicaState()?.sealedUnder == Self.first.id)
         #expect(await error { _ = try await joining(nil, over: relay).join(store) }?.code == .missingKey)
@@ -379,7 +381,7 @@ import Testing
         try await write(world, 0, "UPDATE ledgerbook SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
         try await world.sync(2)
-        // As long as the one before, so that the one payload fits into the other's place.
+        // As long as the entry before, so that one payload fits into the place of the other.
         try await write(world, 2, "UPDATE ledgerbook SET pieces = 2 WHERE id = 1")
         try await world.sync(2)
         let digest = try await world.stores[1].digest()
@@ -394,25 +396,25 @@ import Testing
     }
 }
 
-/// A relay that hands out entries otherwise than they were pushed.
+/// A relay that changes entries before it hands them out.
 final class MeddlingRelay: ForwardingTransport {
     enum Way {
-        /// A bit of the payload, under a right checksum.
+        /// A bit of the payload, with a correct checksum.
         case payload
-        /// The base that the author had looked at.
+        /// The base that the author has seen.
         case clear
         /// Another payload from the same log.
         case swapped
-        /// What somebody without the key wrote.
+        /// An entry of an author without the key.
         case unsealed
-        /// Of another log, sealed under the same key for a space of the same name.
+        /// An entry of another log, sealed with the same key for a space with the same name.
         case lineage
         /// The running digest at the newest snapshot.
         case description
-        /// Its clear part alone, as if it had been voided.
+        /// Only its clear part, as if it had been voided.
         case voided
 
-        /// Those that break a seal.
+        /// Changes that break a seal.
         static let breaking: [Way] = [.payload, .clear, .swapped, .unsealed, .lineage]
     }
 
@@ -422,7 +424,7 @@ final class MeddlingRelay: ForwardingTransport {
     private let pageBytes: Int
     private let position: Position
 
-    /// - Parameter position: what ends before it is handed out as it is.
+    /// - Parameter position: Frames that end before it are handed out unchanged.
     init(_ relay: LocalRelay, _ way: Way, _ cipher: SpaceCipher? = nil, pageBytes: Int = .max, from position: Position = .zero) {
         self.pageBytes = pageBytes
         self.position = position
@@ -437,7 +439,7 @@ final class MeddlingRelay: ForwardingTransport {
     func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
         count.withLock { $0 += 1 }
         var seen = seen
-        // It agrees with whatever it told.
+        // It accepts everything that it said before.
         if way == .description { seen.digest = nil }
         var page = try await base.pull(after: position, seen: seen, byteLimit: min(byteLimit, pageBytes), wait: wait)
         do {
@@ -454,7 +456,7 @@ final class MeddlingRelay: ForwardingTransport {
         switch way {
         case .voided: bytes = try Voiding.voided(bytes)
         case .payload: bytes[header.payload.lowerBound + 40] ^= 1
-        // Within the author's public key; the head is lineage, public key, counter.
+        // Within the author's public key. The head is lineage, public key, counter.
         case .clear: bytes[43] ^= 2
         case .description: return
         case .swapped:

@@ -5,8 +5,8 @@ import Testing
 
 @testable import AnnalsSync
 
-/// A relay that takes the connection and never answers, as one that is stopped. What its silence costs is the time of a request, so
-/// the number of requests and that time are what is tested.
+/// A relay that accepts the connection and never answers, like a stopped process. The cost is the time limit of a request. So the tests
+/// check the number of requests and this limit.
 @Suite("A relay that does not answer")
 struct SilentRelayTests {
     private static let silence = TransportError.unanswered("no byte moved for too long, to or from 127.0.0.1")

@@ -9,12 +9,12 @@ import RelayLog
 import Synchronization
 import Testing
 
-/// Several calls, agents or programs that join one store at once make one replica of it, and lose nothing.
+/// Several calls, agents or programs that join one store at the same time make one replica of it, and lose nothing.
 @Suite("Joins at once", .timeLimit(.minutes(20)))
 struct SimultaneousJoinTests {
     private static let schema = "CREATE TABLE note (id TEXT PRIMARY KEY NOT NULL, title TEXT);"
 
-    /// A way to the relay on which something happens before a request goes out, once.
+    /// A connection to the relay that does something once before a request is sent.
     private struct Interposed: ForwardingTransport {
         enum Request { case describe, push }
 
@@ -70,7 +70,7 @@ struct SimultaneousJoinTests {
     }
 
     private let world: SyncedStores
-    /// A relay beside the world's, without a space.
+    /// A relay beside the world's relay, without a space.
     private let empty: LocalRelay
     /// With a row that no space has.
     private let store: Store
@@ -89,7 +89,7 @@ struct SimultaneousJoinTests {
         try await store.write { db in try db.execute(sql: sql) }
     }
 
-    /// The space at `relay` holds what the store does, and is whole.
+    /// The space at `relay` has the rows of the store, and is complete.
     private func expectWhole(_ relay: any RelayTransport) async throws {
         let agent = SyncAgent(store: store, transport: relay, environment: world.environment)
         #expect(try await agent.sync().outbox == 0)
@@ -144,7 +144,7 @@ struct SimultaneousJoinTests {
             } catch {
                 Issue.record(error)
             }
-            // Describes the space, begins it anew, and gets no further.
+            // Describes the space, begins to create it, and fails.
             let failing = FailingRelay(empty, failing: 2)
             await #expect(throws: AnnalsError.self) { _ = try await world.joining("newcomer", over: failing).join(store) }
         }

@@ -13,8 +13,8 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// A snapshot is one owner's word for the rows of all: a replica of another owner compares it with its rows before a purge or a clone
-/// rests on it.
+/// One owner makes a snapshot of the rows of all. A replica of another owner compares it with its rows before a purge or a clone depends
+/// on it.
 @Suite struct SnapshotCheckTests {
     private let folder: TemporaryFolder
     private let space: SpaceName
@@ -41,7 +41,7 @@ import Testing
         Joining(transport: try transport(log, owner), address: "http://127.0.0.1:1", space: space, name: owner.text)
     }
 
-    /// Ann's store begins the space, Bob's is a clone, and both have written.
+    /// Ann's store creates the space, Bob's is a clone, and both have written.
     private func twoOwners(_ log: RelayLog) async throws -> (ann: Store, bob: Store) {
         let path = folder.file("ann.db")
         let queue = try DatabaseQueue(path: path)
@@ -65,7 +65,7 @@ import Testing
         return (store, other)
     }
 
-    /// Ann's store begins the space, and nobody else is there to compare a snapshot.
+    /// Ann's store creates the space, and no other owner can compare a snapshot.
     private func oneOwner(_ log: RelayLog) async throws -> Store {
         let path = folder.file("ann.db")
         let queue = try DatabaseQueue(path: path)
@@ -90,7 +90,7 @@ import Testing
         try await SyncAgent(store: store, transport: transport(log, owner)).sync()
     }
 
-    /// Brings a snapshot of the store's position, as a member may make one up.
+    /// Sends a snapshot of the store's position, with changes that a member could make up.
     @discardableResult
     private func bring(_ store: Store, _ log: RelayLog, _ owner: ReplicaOwner, changing sql: String? = nil) async throws -> Position {
         let plain = folder.file("made.db")
@@ -98,7 +98,7 @@ import Testing
         _ = try #require(await store.makeSnapshot(at: plain, relayTime: Int64(Date().timeIntervalSince1970 * 1000)))
         if let sql {
             let queue = try DatabaseQueue(path: plain)
-            // Its maker states the digest of the rows that it made up.
+            // Its maker states the digest of the made-up rows.
             try await queue.writeWithoutTransaction { db in
                 try db.execute(sql: "\(sql); VACUUM")
                 let digest = try Self.digest(db)
@@ -113,7 +113,7 @@ import Testing
         return state.position
     }
 
-    /// Of the rows in a snapshot's file, as anybody can compute it.
+    /// The digest of the rows in a snapshot's file, as any program can compute it.
     private static func digest(_ db: Database) throws -> Digest {
         try StoreDigest.rows(db, schema: "main", tables: [#require(try SchemaReader(db).table("note"))])
     }
@@ -128,12 +128,12 @@ import Testing
         let log = try relayLog()
         let (ann, bob) = try await twoOwners(log)
         let position = try await bring(ann, log, self.ann)
-        // Its maker's other syncs say nothing.
+        // Other syncs of its maker do not count.
         try await sync(ann, log, self.ann)
         let before = try await log.purge(space, now, commits: false)
         #expect(before.horizon == .zero || before.horizon == Position(1))
         #expect(before.unconfirmed?.position == position && before.unconfirmed?.verdict == .unchecked)
-        // Work that the log lacks is left out of the comparison.
+        // Work that is not in the log is left out of the comparison.
         try await write(bob, "INSERT INTO note VALUES('unsent', 'x')")
         try await SyncAgent(store: bob, transport: transport(log, self.bob)).sync(.pullOnly)
         #expect(try await log.purge(space, now, commits: false).unconfirmed != nil)
@@ -154,7 +154,7 @@ import Testing
         #expect(plan.horizon < position && plan.unconfirmed?.verdict == .refuted)
         _ = try await joining(log, cid).clone(to: folder.file("cid.db"))
         #expect(try await Store(path: folder.file("cid.db")).digest() == bob.digest())
-        // An honest one at a later position ends it.
+        // An honest snapshot at a later position ends this.
         try await write(bob, "INSERT INTO note VALUES('later', 'x')")
         try await sync(bob, log, self.bob)
         let later = try await bring(bob, log, self.bob)
@@ -227,7 +227,7 @@ import Testing
         try await sync(bob, log, self.bob)
         let plan = try await log.purge(space, now)
         #expect(plan.horizon < position && plan.unconfirmed?.verdict == .refuted)
-        // Clones begin with an older one and go on.
+        // Clones begin with an older snapshot and continue.
         _ = try await joining(log, cid).clone(to: folder.file("cid.db"))
         let clone = try Store(path: folder.file("cid.db"))
         try await write(ann, "INSERT INTO note VALUES('later', 'x')")

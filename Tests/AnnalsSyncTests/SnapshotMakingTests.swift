@@ -36,7 +36,7 @@ import Testing
         try world.outside(0, "UPDATE item SET title = 'oat milk' WHERE id = 1; INSERT INTO item VALUES(3, 1, 'bread')")
         try await world.settle()
         let log = try await world.stores[1].digest()
-        // In the outbox, in history alone, and sealed by nobody; unique values and keys change places.
+        // Work in the outbox, work only in history, and unrecorded work. Unique values and keys are swapped.
         try world.outside(
             0, "UPDATE list SET name = 'x' WHERE id = 1; UPDATE list SET name = 'home' WHERE id = 2; DELETE FROM item WHERE id = 3")
         _ = try await world.stores[0].prepareOutbox()
@@ -79,7 +79,7 @@ import Testing
         try await world.stores[0].setJournalMode("wal")
         try world.outside(0, "INSERT INTO item VALUES(3, 1, 'bread')")
         try await world.settle()
-        // Another program is in the middle of a write all the while: nothing here asks for its lock.
+        // Another program is in the middle of a write all the time. Nothing here waits for its lock.
         var configuration = GRDB.Configuration()
         configuration.allowsUnsafeTransactions = true
         let writer = try DatabaseQueue(path: world.stores[0].path, configuration: configuration)
@@ -121,7 +121,7 @@ import Testing
             #expect(try await world.sync(0).snapshot == nil)
         }
         try world.outside(0, "INSERT INTO item VALUES(13, 1, 'n')")
-        // What does not go both ways does no such work.
+        // A sync that only pushes does not make a snapshot.
         #expect(try await world.sync(0, .pushOnly).snapshot == nil)
         let summary = try await world.sync(0)
         #expect(summary.snapshot == Position(5))
@@ -143,7 +143,7 @@ import Testing
 
     @Test func `one whose upload broke off is sent by the next sync as it was`() async throws {
         let world = try await SyncedStores(replicas: 1, schema: Self.schema)
-        // What is too small to be worth it is made anew.
+        // A small snapshot would be made again. This row makes it large enough to be kept for the next sync.
         try world.outside(0, "INSERT INTO item VALUES(13, 1, hex(randomblob(4000000)))")
         try await world.sync(0)
         let away = FailingRelay(world.relay, failing: 2, error: .unreachable("away", wasSent: true))

@@ -11,7 +11,7 @@ struct StrangersReferencesTests {
     struct Case: Sendable, CustomTestStringConvertible {
         var declared: String
         var write: String
-        /// team ids, then person as id:team.
+        /// The team ids, then each person as id:team.
         var expected: String
         var hasJournal = true
 

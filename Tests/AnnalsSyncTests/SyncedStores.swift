@@ -12,7 +12,7 @@ import RelayLog
 import Synchronization
 import Testing
 
-/// A folder that is gone when the test is over.
+/// A folder that is deleted after the test.
 final class TemporaryFolder: Sendable {
     let path: String
 
@@ -28,7 +28,7 @@ final class TemporaryFolder: Sendable {
     func file(_ name: String) -> String { "\(path)/\(name)" }
 }
 
-/// Replicas of one space in one process, over a real log, with a clock that the test moves.
+/// Replicas of one space in one process, with a real log and a clock that the test sets.
 final class SyncedStores: Sendable {
     let folder: TemporaryFolder
     let relay: LocalRelay
@@ -41,9 +41,10 @@ final class SyncedStores: Sendable {
     private let rings: Mutex<[String: SpaceKeyRing]>
     private let ring: SpaceKeyRing?
 
-    /// The first replica is made from `schema` and `rows`; the others are clones.
+    /// The first replica is made from `schema` and `rows`. The others are clones.
     ///
-    /// `spaceKeys`: seal the space. `sharesClock`: the relay goes by the test's clock, too; else it has the machine's, which is years ahead.
+    /// `spaceKeys`: encrypts the space. `sharesClock`: the relay uses the test's clock too. Otherwise it uses the machine's clock, which is
+    /// years ahead.
     init(
         replicas: Int, schema: String, policies: MergePolicies = MergePolicies(), outboxLimits: OutboxLimits = OutboxLimits(),
         relayLimits: RelayLogLimits = RelayLogLimits(), sharesClock: Bool = false, spaceKeys: SpaceKeyRing? = nil
@@ -79,7 +80,7 @@ final class SyncedStores: Sendable {
         return store
     }
 
-    /// Takes a store in that was made elsewhere.
+    /// Adds a store that was made elsewhere.
     func add(_ store: Store) {
         opened.withLock { $0.append(store) }
     }
@@ -91,7 +92,7 @@ final class SyncedStores: Sendable {
         opened.withLock { $0.append(store) }
     }
 
-    /// Copies a replica's file as a backup program would, while nobody writes.
+    /// Copies a replica's file like a backup program, while nothing is written.
     func copyFile(of index: Int) async throws -> String {
         let path = folder.file("copy-\(ReplicaID.random()).db")
         let source = try DatabaseQueue(path: stores[index].path)
@@ -102,7 +103,7 @@ final class SyncedStores: Sendable {
         return path
     }
 
-    /// Puts a file in the place of a replica's.
+    /// Replaces a replica's file.
     func restore(_ file: String, as index: Int) async throws {
         let path = stores[index].path
         try stores[index].close()
@@ -128,7 +129,7 @@ final class SyncedStores: Sendable {
         rings.withLock { $0[name] ?? ring }
     }
 
-    /// Gives a replica other keys from now on, as when its key file changes.
+    /// Gives a replica other keys from now on, like a change of its key file.
     func give(_ keys: SpaceKeyRing, to index: Int) throws {
         rings.withLock { $0["r\(index)"] = keys }
         try reopen(index)
@@ -159,7 +160,7 @@ final class SyncedStores: Sendable {
         try await SyncAgent(store: stores[index], transport: transport ?? relay, environment: environment).sync(direction)
     }
 
-    /// Closes a replica's file and opens it again, as a program that was killed does when it comes back.
+    /// Closes a replica's file and opens it again, like a program that was killed and starts again.
     func reopen(_ index: Int, newSchemas: NewSchemas = .wait) throws {
         let old = stores[index]
         try old.close()
@@ -169,7 +170,7 @@ final class SyncedStores: Sendable {
         opened.withLock { $0[index] = store }
     }
 
-    /// Syncs everyone until nobody has anything left to say.
+    /// Syncs all replicas until nothing is left to exchange.
     func settle() async throws {
         for _ in 0..<20 {
             var isQuiet = true
@@ -182,7 +183,7 @@ final class SyncedStores: Sendable {
         Issue.record("the replicas do not settle")
     }
 
-    /// Replicas at one position agree on all that a clone takes from a snapshot, or they would refute each other's.
+    /// Replicas at one position have the same data for a clone. Otherwise they would refute each other's snapshots.
     private func expectOneStanding() async throws {
         var first: LogContents?
         for store in stores {
@@ -192,7 +193,7 @@ final class SyncedStores: Sendable {
         }
     }
 
-    /// Writes as another program would: a connection of its own, nothing of Annals loaded.
+    /// Writes as another program: a connection of its own, without Annals.
     func outside(_ index: Int, _ sql: String, foreignKeys: Bool = true) throws {
         var configuration = GRDB.Configuration()
         configuration.foreignKeysEnabled = foreignKeys

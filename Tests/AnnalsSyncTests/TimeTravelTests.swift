@@ -7,7 +7,7 @@ import AnnalsTesting
 import GRDB
 import Testing
 
-/// Blame and revert where work was rebased and came from elsewhere.
+/// Blame and revert after a rebase, and for entries of other replicas.
 @Suite struct TimeTravelTests {
     private func world() async throws -> SyncedStores {
         try await SyncedStores(

@@ -11,7 +11,7 @@ import GRDB
 import RelayLog
 import Testing
 
-/// A snapshot that nobody compared states newest entries of authors that are not the log's: a clone from it accuses no relay.
+/// A snapshot that no other owner compared states wrong newest entries of authors. A clone from it accuses no relay.
 @Suite struct UnconfirmedAuthorsTests {
     static let changes = [
         "UPDATE annals_snapshot_authors SET counter = counter + 1",
@@ -23,7 +23,7 @@ import Testing
         try world.outside(index, "INSERT INTO note VALUES('\(id)', 'from \(index)')")
     }
 
-    /// Brings a snapshot of the first replica, changed by `sql`; nobody else is there to compare it.
+    /// Sends a snapshot of the first replica, changed by `sql`. No other owner can compare it.
     private func bring(_ world: SyncedStores, changing sql: String?) async throws -> Position {
         let (plain, packed) = (world.folder.file("made.db"), world.folder.file("made.zst"))
         let state = try #require(await world.stores[0].replicaState())
@@ -38,7 +38,7 @@ import Testing
         return state.position
     }
 
-    /// Two replicas that have written, and as the third one a clone from a snapshot of the first, changed by `sql`.
+    /// Two replicas that have written. The third is a clone from a snapshot of the first, changed by `sql`.
     private func world(changing sql: String?, writtenAfterwards: Bool = true) async throws -> (world: SyncedStores, snapshot: Position) {
         let world = try await SyncedStores(
             replicas: 2, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')")
@@ -80,7 +80,7 @@ import Testing
         #expect(try await world.stores[2].logEvidence() == nil)
         #expect(try await world.stores[2].digest() == digest)
         #expect(try await world.stores[2].verify().isEmpty)
-        // It is not for ever: what another relay can show is taken.
+        // The refusal is not permanent: entries of a correct relay are applied.
         try await world.settle()
         #expect(try await world.stores[2].digest() == world.stores[0].digest())
     }

@@ -7,8 +7,8 @@ import AnnalsTesting
 import GRDB
 import Testing
 
-/// Another program rebuilt a table of a joined store, as migrations of ORMs do: its triggers are gone until Annals looks
-/// next, and what was written meanwhile is in nobody's log.
+/// Another program rebuilt a table of a joined store, as migrations of ORMs do. Its triggers are missing until Annals repairs them, and
+/// writes in between are in no log.
 @Suite struct UnseenWritesTests {
     private static let schema = """
         CREATE TABLE list(id INTEGER PRIMARY KEY, name TEXT UNIQUE);
@@ -23,7 +23,9 @@ import Testing
         ALTER TABLE new_item RENAME TO item;
         """
 
-    private func expectEqual(_ world: SyncedStores, _ rows: [[DatabaseValue]], sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    private func expectEqual(_ world: SyncedStores, _ rows: [[DatabaseValue]], sourceLocation: SourceLocation = #_sourceLocation)
+        async throws
+    {
         for index in world.stores.indices {
             #expect(
                 try await world.rows(index, "SELECT id, list, title, done FROM item ORDER BY id") == rows, "replica \(index)",
@@ -142,7 +144,7 @@ import Testing
         try world.outside(0, "UPDATE item SET done = 1 WHERE id = 'c'")
         _ = try await world.stores[0].prepareOutbox()
         let push = try #require(try await world.stores[0].freezePush())
-        // It arrives, and the answer gets lost; others' work comes between it and what this replica has seen.
+        // The push arrives and its answer is lost. An entry of another replica comes before it, which this replica has not seen.
         try world.outside(1, "UPDATE item SET done = 4 WHERE id = 'd'")
         try await world.sync(1)
         _ = try await world.relay.push(push.batch, seen: push.seen)
@@ -167,7 +169,7 @@ import Testing
         let triggers = try await world.rows(0, "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'list'")
         let names = triggers.compactMap { String.fromDatabaseValue($0[0]) }
         try world.outside(0, names.map { "DROP TRIGGER \"\($0)\";" }.joined() + "INSERT INTO list VALUES(9, 'nine')")
-        // When this is recorded the parent is there, and afterwards nothing refers to it.
+        // When this is recorded, the parent exists, and later nothing refers to it.
         try await world.stores[0].write { db in try db.execute(sql: "UPDATE item SET list = NULL WHERE id = 'e'") }
         let head = try await world.sync(0).position
         for position in 1...head.rawValue {

@@ -8,11 +8,11 @@ import AnnalsTesting
 import GRDB
 import Testing
 
-/// Tables that a program made after the store was joined, and that refer to tracked ones, as each new Django model does.
+/// Tables that a program created after the store joined, and that refer to tracked ones, like each new Django model.
 @Suite struct UntrackedChildrenTests {
     private static let schema = "CREATE TABLE p(id INTEGER PRIMARY KEY, name TEXT UNIQUE); INSERT INTO p VALUES(1, 'one'), (2, 'two');"
 
-    /// Two replicas; the second was not told to track all, and has a table that refers to p.
+    /// Two replicas. The second does not track all tables, and has a table that refers to p.
     private func world(_ child: String) async throws -> SyncedStores {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(1, child)
@@ -27,7 +27,7 @@ import Testing
         try await world.settle()
         #expect(try await world.stores[0].status().tracked == ["c", "p"])
         #expect(try await world.rows(1, "SELECT pid FROM c") == [[2.databaseValue]])
-        // Renumbering follows it, as any other.
+        // Renumbering changes it, like any other row.
         try world.outside(0, "INSERT INTO p VALUES(3, 'here'); INSERT INTO c VALUES(2, 3)")
         try world.outside(1, "INSERT INTO p VALUES(3, 'there')")
         try await world.sync(1)
@@ -121,7 +121,7 @@ import Testing
         #expect(try await world.stores[1].verify() == [])
     }
 
-    /// What was without a parent before is the program's own matter.
+    /// Rows that had no parent before are left to the program.
     @Test func `rows that had no parent before refuse nothing`() async throws {
         let world = try await world(
             "CREATE TABLE c(id INTEGER PRIMARY KEY, pid INTEGER REFERENCES p(id)); INSERT INTO p VALUES(77, 'x'); INSERT INTO c VALUES(1, 77)"

@@ -11,7 +11,7 @@ import GRDB
 import RelayLog
 import Testing
 
-/// An entry that no replica can take in is voided: all pass over it alike, and its author loses nothing.
+/// An entry that no replica can apply is voided. All replicas pass it, and its author loses nothing.
 @Suite struct VoidingTests {
     private static let schema = """
         CREATE TABLE book(id INTEGER PRIMARY KEY, title TEXT UNIQUE, pieces INTEGER);
@@ -24,7 +24,7 @@ import Testing
         try SpaceKeyRing(text: keys.map(\.line).joined(separator: "\n"))
     }
 
-    /// Replica 0 has a key that nobody else has, and seals under it.
+    /// Replica 0 has a key that no other replica has, and seals with it.
     private func world(replicas: Int = 3, outboxLimits: OutboxLimits = OutboxLimits()) async throws -> SyncedStores {
         let world = try await SyncedStores(
             replicas: replicas, schema: Self.schema, outboxLimits: outboxLimits, spaceKeys: Self.ring(Self.ours))
@@ -46,7 +46,9 @@ import Testing
         }
     }
 
-    private func expectStuck(_ world: SyncedStores, _ index: Int, at position: Int64, sourceLocation: SourceLocation = #_sourceLocation) async {
+    private func expectStuck(_ world: SyncedStores, _ index: Int, at position: Int64, sourceLocation: SourceLocation = #_sourceLocation)
+        async
+    {
         do {
             _ = try await world.sync(index)
             Issue.record("it goes on", sourceLocation: sourceLocation)
@@ -57,7 +59,7 @@ import Testing
         }
     }
 
-    /// Law 2, with a fresh clone, and the space as it was before and after.
+    /// Law 2, with a fresh clone and a replay of the space.
     private func expectEqual(_ world: SyncedStores, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await world.settle()
         try await world.addClone("fresh-\(world.stores.count)")
@@ -91,7 +93,7 @@ import Testing
         try await world.sync(1)
         try await world.sync(2)
         #expect(try await titles(world, 2) == ["one 100", "two 200", "three 300", "mine 40"])
-        // The author comes back with the right key, and with more work.
+        // The author syncs with the right key, and with more work.
         try world.give(Self.ring(Self.lost, Self.ours), to: 0)
         try await write(world, 0, "UPDATE book SET pieces = 3 WHERE id = 3")
         let summary = try await world.sync(0)
@@ -201,7 +203,7 @@ import Testing
         let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
-        // Its acknowledgement is not there yet.
+        // Its acknowledgement has not arrived yet.
         try await world.sync(1)
         try await world.relay.retire(world.identities()[1])
         _ = try await world.relay.void(Position(2))
@@ -296,7 +298,7 @@ import Testing
         let world = try await world()
         try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
-        // It goes by the machine's clock, years ahead of the replicas'.
+        // The relay uses the machine's clock, years ahead of the clocks of the replicas.
         _ = try await world.relay.void(Position(2))
         try await world.sync(1)
         try await write(world, 1, "UPDATE book SET pieces = 2 WHERE id = 2")

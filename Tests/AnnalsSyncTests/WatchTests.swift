@@ -11,7 +11,7 @@ import Testing
 
 @testable import AnnalsSync
 
-/// Tells of commits when the test says so.
+/// Reports commits when the test says so.
 private final class ToldCommits: CommitNotices {
     private let stream: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
@@ -26,7 +26,7 @@ private final class ToldCommits: CommitNotices {
     }
 }
 
-/// A relay that can be away.
+/// A relay that can be unreachable.
 private final class MovingRelay: ForwardingTransport {
     private struct State {
         var fault: TransportError?
@@ -78,7 +78,7 @@ private final class MovingRelay: ForwardingTransport {
     }
 }
 
-/// Keeps log lines.
+/// Collects log lines.
 private final class Lines: Sendable {
     private let lines = Mutex<[String]>([])
 
@@ -101,7 +101,7 @@ private final class Lines: Sendable {
 
 @Suite("An agent that stays in touch", .timeLimit(.minutes(20)))
 struct WatchTests {
-    /// One replica's agent, running; the other replica is the test's.
+    /// The running agent of one replica. The test controls the other replica.
     private struct Running {
         let world: SyncedStores
         let relay: MovingRelay
@@ -110,7 +110,7 @@ struct WatchTests {
         let reports: AsyncStream<SyncAgent.Summary>
         let task: Task<Void, any Error>
 
-        /// - Parameter onPause: called instead of pausing, with what the pause was to be.
+        /// - Parameter onPause: Called instead of pausing, with the length of the pause.
         init(
             fault: TransportError? = nil, schema: String = "CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, v TEXT);",
             onPause: @escaping @Sendable (MovingRelay, Duration) async throws -> Void = { _, _ in }
@@ -177,7 +177,7 @@ struct WatchTests {
         running.commits.tell()
         _ = try await running.report()
         #expect(running.relay.pushes == 1)
-        // The push, and at most the waiting pull anew after each of two answers.
+        // The push, and at most one new waiting pull after each of two answers.
         #expect(running.relay.requests - requests <= 3)
         try await running.end()
     }
@@ -239,7 +239,7 @@ struct WatchTests {
         let running = try await Running { _, _ in
             guard let world = world.withLock({ $0 }) else { return }
             let pauses = captured.withLock { $0.count }
-            // A tool rebuilds the table a second time, and then as it was.
+            // A tool rebuilds the table a second time, and then restores the first form.
             if pauses == 2 { try world.outside(0, Self.rebuild("v TEXT UNIQUE")) }
             if pauses == 4 { try world.outside(0, Self.rebuild("v TEXT")) }
             guard pauses < 5 else { return }
@@ -253,7 +253,7 @@ struct WatchTests {
         running.commits.tell()
         _ = try await running.report()
         try await running.end()
-        // Where the table had just been rebuilt its triggers are away until the next look.
+        // After a rebuild the table's triggers are missing until the next check.
         #expect(captured.withLock { $0 } == [true, true, false, true, false])
         try await running.world.sync(0)
         try await running.world.sync(1)
@@ -319,7 +319,7 @@ struct WatchTests {
             if count == 20 { relay.fault = nil }
         }
         _ = try await running.report()
-        // While it waits for what comes, too.
+        // Also while it waits for new entries.
         running.relay.fault = overloaded
         pauses.withLock { $0 = [] }
         try await running.world.sync(1)
@@ -329,7 +329,7 @@ struct WatchTests {
         try await running.end()
         let all = pauses.withLock { $0 }
         #expect(all.count >= 20)
-        // One request at most between two long pauses.
+        // At most one request between two long pauses.
         var asked = all.first?.requests ?? 0
         for step in all where step.pause >= .seconds(60) {
             #expect(step.requests <= asked + 1)

@@ -10,7 +10,7 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// Entries that no honest replica writes: every receiver refuses them alike, also one with unsent work, and what others wrote goes on.
+/// Entries that no honest replica writes. Every receiver refuses them, also one with unsent work, and the entries of others are applied.
 @Suite struct WrongEntryTests {
     private static let schema = """
         CREATE TABLE shelf(name TEXT PRIMARY KEY NOT NULL, room TEXT);
@@ -26,7 +26,7 @@ import Testing
         return world
     }
 
-    /// Pushes one transaction by a replica of nobody's file; gives its position.
+    /// Pushes one transaction of a replica without a file. Returns its position.
     private func push(
         to world: SyncedStores, _ layout: TableLayout, _ footprint: Footprint = .everything, id: TransactionID = .random(),
         _ write: (inout BodyEncoder) -> Void
@@ -64,7 +64,7 @@ import Testing
         for store in world.stores { #expect(try await store.digest() == first) }
     }
 
-    /// What the digest of an entry without a whole key would leave to each replica.
+    /// An entry without a complete key would let each replica choose another key.
     @Test(arguments: [Value.null, .text("x"), .real(7), .real(7.5)])
     func `a key that is no integer in an integer key's place is a bad value`(key: Value) async throws {
         let world = try await world()
@@ -119,7 +119,7 @@ import Testing
                 $0.insert([.integer(3), .text("three"), .null, .text(number == 3 ? "b" : "a")])
             }
             try await expectRefused(world, at: position, .badFootprint, by: [0, 1, 2])
-            // What was not sent is there, and in the space by now.
+            // The unsent work still exists, and is in the space by now.
             let count = try await world.rows(2, "SELECT count(*) FROM book WHERE note = 'u' OR title = 'three'")
             #expect(number == 3 || count == [[1.databaseValue]], "\(unsent): \(count)")
             try await world.stores[0].write {
@@ -132,7 +132,7 @@ import Testing
 
     @Test func `what does not fit unsent work only is applied without it, and refused for its footprint`() async throws {
         let world = try await world()
-        // The row is named, and not that it takes the title.
+        // The footprint names the row, and not its title.
         let id = TransactionID.random()
         var honest = FootprintBuilder(transaction: id)
         let table = try #require(try await world.stores[0].read { db in try TrackedTables.load(db) }.table(named: "book"))
@@ -151,7 +151,7 @@ import Testing
         #expect(try await world.rows(2, "SELECT id FROM book WHERE title = 'three'") == [[3.databaseValue]])
     }
 
-    /// Each hash of an honest footprint matters: without it the relay would not see what the entry meets.
+    /// Each hash of an honest footprint is necessary. Without it the relay would miss a conflict.
     @Test func `a footprint without one of its hashes is refused, whichever it is`() async throws {
         let world = try await world()
         var hashes = 0
@@ -179,7 +179,7 @@ import Testing
         #expect(hashes >= 20, "\(hashes)")
     }
 
-    /// Takes one hash from the newest footprint of an outbox; whether there is such a one.
+    /// Removes one hash from the newest footprint of an outbox. Returns whether there is one with this number.
     private static func dropHash(_ number: Int, _ path: String) throws -> Bool {
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }

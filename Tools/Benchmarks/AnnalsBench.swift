@@ -1,7 +1,8 @@
 import ArgumentParser
 import Foundation
 
-/// Begins on a thread that waits: an asynchronous `main` gives the first thread up, which valgrind does not survive.
+/// Starts the work on another thread and waits for it. An asynchronous `main` would end the first thread, which valgrind does not
+/// survive.
 @main
 enum Program {
     static func main() {
@@ -14,7 +15,7 @@ enum Program {
     }
 }
 
-/// Measures what Annals costs beside plain SQLite, in one run; see Documentation/benchmarks.md.
+/// Measures what Annals costs compared with plain SQLite, in one run; see Documentation/benchmarks.md.
 struct AnnalsBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "annals-bench", abstract: "Measures what Annals costs beside the thing it is compared with, in turns, in one run.")

@@ -1,7 +1,7 @@
 import Foundation
 import GRDBSQLite
 
-/// SQLite as any program uses it: one connection, prepared statements, nothing of Annals.
+/// SQLite as any program uses it: one connection, prepared statements, without Annals.
 final class BareConnection {
     struct Failure: Error, CustomStringConvertible {
         var description: String
@@ -24,7 +24,7 @@ final class BareConnection {
         sqlite3_close(handle)
     }
 
-    /// Runs statements that give no rows that matter.
+    /// Runs statements and ignores their rows.
     func execute(_ sql: String) throws {
         guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw failure() }
     }
@@ -45,7 +45,7 @@ final class BareConnection {
         guard sqlite3_step(statement) == SQLITE_DONE else { throw failure() }
     }
 
-    /// Runs a query to its end; its rows go unread.
+    /// Runs a query to its end and ignores its rows.
     func query(_ sql: String) throws {
         let statement = try prepared(sql)
         defer { sqlite3_reset(statement) }
@@ -58,7 +58,7 @@ final class BareConnection {
         }
     }
 
-    /// The first value of a query's first row; nil where there is none.
+    /// The first value of a query's first row; nil if there is none.
     func integer(_ sql: String) throws -> Int64? {
         let statement = try prepared(sql)
         defer { sqlite3_reset(statement) }
@@ -69,7 +69,7 @@ final class BareConnection {
         }
     }
 
-    /// Runs a statement once for each row of another connection's query, with that row's values bound.
+    /// Runs a statement once for each row of another connection's query, with the row's values bound.
     func run(_ sql: String, forEachOf query: String, in other: BareConnection) throws {
         let (statement, rows) = (try prepared(sql), try other.prepared(query))
         defer { sqlite3_reset(rows) }
@@ -101,7 +101,7 @@ final class BareConnection {
     }
 }
 
-/// A folder that is gone when the work is over.
+/// A folder that is removed after the work.
 final class BenchmarkFolder {
     let path: String
 
@@ -116,7 +116,7 @@ final class BenchmarkFolder {
 
     func file(_ name: String) -> String { "\(path)/\(name)" }
 
-    /// Copies a database that nobody has open.
+    /// Copies a database that no connection has open.
     func copy(_ name: String, to other: String) throws -> String {
         try? FileManager.default.removeItem(atPath: file(other))
         for suffix in ["-wal", "-shm", "-journal"] { try? FileManager.default.removeItem(atPath: file(other) + suffix) }

@@ -1,6 +1,6 @@
 import Annals
 
-/// What history costs a program that writes: the same statements on a tracked and on an untracked file, in turns.
+/// The cost of history for a program that writes: the same statements on a tracked and on an untracked file, in turns.
 enum CaptureBenchmarks {
     private static let budgets: [Rows.Key: [String: Double]] = [
         .text: ["insert": 1.6, "update": 1.8, "delete": 1.3],
@@ -45,7 +45,7 @@ enum CaptureBenchmarks {
     }
 }
 
-/// Two files with the same rows, one of them tracked, in WAL mode.
+/// Two files in WAL mode with the same rows, one of them tracked.
 final class Pair {
     typealias Work = (BareConnection, Int) throws -> Void
 

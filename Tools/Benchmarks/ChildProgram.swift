@@ -1,6 +1,6 @@
 import Foundation
 
-/// Another program.
+/// Another program as a child process.
 final class ChildProgram {
     private let process: pid_t
     private let output: FileHandle
@@ -36,7 +36,7 @@ final class ChildProgram {
         guard program.wait() == 0 else { throw BareConnection.Failure(description: "\(path) \(arguments.first ?? "") failed") }
     }
 
-    /// The program of the same build, which lies beside this one.
+    /// The program `annals` of the same build, in the same folder as this program.
     static func annals() throws -> String {
         let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
         let path = URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent("annals").path
@@ -46,9 +46,9 @@ final class ChildProgram {
         return path
     }
 
-    /// A relay at a free port, which takes as many requests as come, and its address.
+    /// Starts a relay on a free port, without a limit of requests, and returns its address.
     ///
-    /// - Parameter place: where it keeps its logs, as its command line has it.
+    /// - Parameter place: where it stores its logs, as command line arguments.
     static func relay(_ place: [String]) throws -> (program: ChildProgram, address: String) {
         for name in ["REQUESTS_PER_SECOND", "REQUEST_BURST"] { setenv("ANNALS_RELAY_LIMITS_\(name)", "10000000", 1) }
         let program = try ChildProgram(annals(), ["relay", "serve", "--listen", "127.0.0.1:0", "--no-auth"] + place)
@@ -64,7 +64,7 @@ final class ChildProgram {
         return String(decoding: line, as: UTF8.self)
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Asks the program to end, and waits for it.
     func stop() {
         kill(process, SIGTERM)
         _ = wait()

@@ -1,7 +1,6 @@
 import Foundation
 
-/// What a newcomer's copy of a space costs: the whole program `annals clone`, against the same bytes by the tools that can do
-/// no less.
+/// The cost of a new copy of a space: the whole program `annals clone`, against the minimum of tools for the same bytes.
 enum CloneBenchmarks {
     static func run(_ scale: Scale) async throws -> [Benchmark] {
         let folder = try BenchmarkFolder()
@@ -14,7 +13,7 @@ enum CloneBenchmarks {
         var rounds: [Comparison.Round] = []
         for number in 0..<scale.rounds {
             var turns = PushLease()
-            // Twice, so that each goes first once.
+            // Two turns, so that each goes first once.
             for turn in 0..<2 {
                 let (clone, plain) = (folder.file("clone\(number)-\(turn).db"), folder.file("plain\(number)-\(turn).db"))
                 try turns.take(

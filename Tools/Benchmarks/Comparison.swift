@@ -1,7 +1,7 @@
-/// What one piece of work costs beside another, done in turns in the same run.
+/// The cost of one work compared with another, done in turns in the same run.
 ///
-/// Seconds depend on the machine and on what else it does; the ratio of two works done in turns depends on them far
-/// less. So a ratio is what is reported and budgeted.
+/// Seconds depend on the machine and its other load. The ratio of two works done in turns depends on these far less. So ratios are
+/// reported and have budgets.
 struct Comparison {
     /// Seconds of both works in one round.
     struct Round {
@@ -26,11 +26,11 @@ struct Comparison {
     }
 }
 
-/// What a ratio has to be.
+/// The limit of a ratio.
 enum Budget {
     case atMost(Double)
     case atLeast(Double)
-    /// Measured without a promise.
+    /// Measured without a limit.
     case none
 
     func isMet(by ratio: Double) -> Bool {
@@ -42,7 +42,7 @@ enum Budget {
     }
 }
 
-/// How much work to do.
+/// The amount of work.
 struct Scale {
     var rows: Int
     var rounds: Int
@@ -54,15 +54,15 @@ struct Scale {
 /// One line of the report.
 struct Benchmark {
     var name: String
-    /// What the work is compared with.
+    /// The work of the comparison.
     var against: String
     var budget: Budget
-    /// How much work a round does, in the unit that the name says; 0 when that says nothing.
+    /// The amount of work in a round, in the unit of the name; 0 if the unit is meaningless.
     var work: Int
     var comparison: Comparison
 }
 
-/// Runs works in turns. Which goes first alternates, so that neither always finds the caches warm.
+/// Runs works in turns. They alternate in going first, so that neither always finds warm caches.
 struct PushLease {
     private(set) var round = Comparison.Round()
     private var subjectFirst = false

@@ -3,13 +3,13 @@ import AnnalsWire
 import Foundation
 import SeededRandom
 
-/// Bytes on the wire: 1,000 transactions of 10 changes of 8 values, against Foundation's JSON of the same, as Codable gives it.
+/// Bytes on the wire: 1,000 transactions of 10 changes of 8 values, against Foundation's JSON of the same data, written by Codable.
 enum EncodeBenchmarks {
-    /// What a batch says of a transaction, as Codable writes it.
+    /// A batch's data of a transaction, as Codable writes it.
     struct PlainTransaction: Codable {
         var id: String
         var time: Int64
-        /// As a batch: the position it is based on, and the digest by which a lost answer is recognised.
+        /// As in a batch: the position it is based on, and the digest that identifies it after a lost answer.
         var base: Int64
         var digest: Data
         var changes: [PlainChange]
@@ -21,7 +21,8 @@ enum EncodeBenchmarks {
         var values: [PlainValue]
     }
 
-    /// With its storage class: a bare JSON number does not tell 1 from 1.0, nor a string a text from a blob.
+    /// A value with its storage class. A JSON number does not distinguish 1 from 1.0, and a JSON string does not distinguish a text
+    /// from a blob.
     enum PlainValue: Codable {
         case integer(Int64), real(Double), text(String)
     }
@@ -37,7 +38,7 @@ enum EncodeBenchmarks {
             var ours: [UInt8] = []
             var json = Data()
             try turns.take(subject: { ours = try batch(transactions) }, baseline: { json = try JSONEncoder().encode(transactions) })
-            // "Faster by" is the baseline's time over ours.
+            // The ratio is the baseline's time divided by the time of a batch.
             encode.append(Comparison.Round(subject: turns.round.baseline, baseline: turns.round.subject))
             let packed = try Compression.compress([UInt8](json), level: Compression.batchLevel)
             var sealing = PushLease()

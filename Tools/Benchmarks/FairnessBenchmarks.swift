@@ -4,10 +4,10 @@ import AnnalsWire
 import Foundation
 import SeededRandom
 
-/// What a busy space costs a quiet one: the 99th percentile of the time that a durable push of 1 KiB takes, one after another, beside 32
-/// clients that push bodies of 4 MiB to another space of the same relay, against the same alone.
+/// The cost of a busy space for a quiet one: the 99th percentile of the time of a durable push of 1 KiB, one push after another.
+/// Meanwhile 32 clients push bodies of 4 MiB to another space of the same relay. The baseline is the same without these clients.
 ///
-/// The relay is a process of its own; the clients share this machine with it, so the ratio holds what the machine has for nobody.
+/// The relay is its own process. The clients share the machine with it, so the ratio includes their load.
 enum FairnessBenchmarks {
     private static let busyClients = 32
     private static let bodyBytes = 4 << 20
@@ -28,7 +28,7 @@ enum FairnessBenchmarks {
             let beside = try await beside(busy, busyLineage, address, client) {
                 try await percentile(pushes[1], to: quiet, address, client)
             }
-            // The first warms up.
+            // The first round is a warm-up.
             if round > 0 { rounds.append(Comparison.Round(subject: beside, baseline: alone)) }
         }
         await client.shutdown()
@@ -53,7 +53,7 @@ enum FairnessBenchmarks {
         return taken[(taken.count - 1) * 99 / 100]
     }
 
-    /// Runs `body` while the busy clients push, each one batch after another, from the moment on at which each has been answered once.
+    /// Runs `body` while the busy clients push, each one batch after another. It starts when each client has got its first answer.
     private static func beside(
         _ space: SpaceName, _ lineage: Lineage, _ address: String, _ client: HTTPClient, _ body: () async throws -> Double
     ) async throws -> Double {
@@ -75,12 +75,12 @@ enum FairnessBenchmarks {
                 begun += 1
                 if begun == busyClients { break }
             }
-            // A client that failed has ended the answers, and says why.
+            // A client that failed has ended the stream of answers; its error is thrown here.
             if begun < busyClients { try await group.next() }
             let seconds = try await body()
             group.cancelAll()
             while let ending = await group.nextResult() {
-                // What was under way is broken off.
+                // Requests under way are cancelled.
                 if case .failure(let error) = ending, !(error is CancellationError), (error as? HTTPError)?.kind != .cancelled {
                     throw error
                 }
@@ -90,7 +90,7 @@ enum FairnessBenchmarks {
     }
 }
 
-/// Makes one large batch after another, of rows that nobody else writes.
+/// Makes one large batch after another, of rows that no other client writes.
 private struct BusyAuthor {
     private let lineage: Lineage
     private let key = ReplicaKey.random()
@@ -112,7 +112,7 @@ private struct BusyAuthor {
         body.beginTable(1)
         body.beginInsert(columns: 2)
         body.integer(counter)
-        // Noise, which no compression makes smaller.
+        // Random bytes, which cannot be compressed.
         var words = [UInt64](repeating: 0, count: byteCount / 8)
         for place in words.indices { words[place] = generator.next() }
         words.withUnsafeBytes { body.blob($0) }

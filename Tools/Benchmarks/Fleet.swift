@@ -6,13 +6,13 @@ import AnnalsTesting
 import AnnalsWire
 import Foundation
 
-/// A space with one author, and files of replicas that can be copied: each round starts from the same state.
+/// A space with one author, and files of replicas that can be copied, so that each round starts from the same state.
 final class Fleet {
     let folder: BenchmarkFolder
     let relay: LocalRelay
     private let space: SpaceName
 
-    /// Tracks and joins `author.db` made of `rows`, with the given number of them in it.
+    /// Creates, tracks and joins `author.db` with the schema of `rows` and this number of its rows.
     init(_ rows: Rows, present: Int) async throws {
         folder = try BenchmarkFolder()
         guard let space = SpaceName("bench") else { throw BareConnection.Failure(description: "no space") }
@@ -33,7 +33,7 @@ final class Fleet {
         _ = try await joining(name).clone(to: folder.file("\(name).db"))
     }
 
-    /// Runs work on a bare connection, in transactions of the given size, each sealed as one of history.
+    /// Runs work on a bare connection, in transactions of the given size, each recorded as one transaction of history.
     func write(_ name: String, _ indices: [Int], perTransaction: Int, _ work: @escaping @Sendable (BareConnection, Int) throws -> Void)
         async throws
     {
@@ -55,7 +55,7 @@ final class Fleet {
         try store.close()
     }
 
-    /// What the log holds beyond a replica's position.
+    /// The pages of the log after a replica's position.
     func pages(after name: String) async throws -> [Page] {
         let store = try Store(path: folder.file("\(name).db"))
         defer { try? store.close() }

@@ -3,14 +3,14 @@ import AnnalsHTTP
 import AnnalsWire
 import Foundation
 
-/// What each work costs as that on which it might depend grows.
+/// The cost of each work while a size that it may depend on grows.
 ///
-/// A line is one work at several sizes: seconds for each unit of it. Where nothing worse than n log n is at work they stay within a
+/// A line is one work at several sizes, in seconds for each unit. If nothing is slower than n log n, these numbers stay within a
 /// small factor of each other, from the smallest size to the largest.
 final class Growth: Encodable {
     struct Line: Encodable {
         var work: String
-        /// What grows.
+        /// The size that grows.
         var of: String
         var points: [Point]
     }
@@ -28,7 +28,7 @@ final class Growth: Encodable {
     private let largest: Int
     private let only: String?
 
-    /// Measures only what grows with something whose name contains `only`.
+    /// Measures only lines whose growing size contains `only` in its name.
     init(_ scale: Scale, only: String?) throws {
         self.only = only
         folder = try BenchmarkFolder()
@@ -86,7 +86,7 @@ final class Growth: Encodable {
         seconds < 1e-3 ? String(format: "%.1f µs", seconds * 1e6) : String(format: "%.2f ms", seconds * 1e3)
     }
 
-    // MARK: Works
+    // MARK: Work
 
     private func seconds(_ work: () throws -> Void) rethrows -> Double {
         try ContinuousClock().measure(work) / .seconds(1)

@@ -4,7 +4,7 @@ import Foundation
 import GRDB
 import Synchronization
 
-/// What a long history costs: looking at a page of it, and dropping it while another program writes.
+/// The cost of a long history: reading a page of it, and purging it while another program writes.
 enum HistoryBenchmarks {
     private static let perTransaction = 100
     private static let rows = 10_000
@@ -48,7 +48,7 @@ enum HistoryBenchmarks {
         }
     }
 
-    /// The longest that one-row commits of another connection take while history is purged, against the longest without.
+    /// The longest time of a one-row commit on another connection while history is purged, against the longest without a purge.
     static func purge(_ scale: Scale) async throws -> Benchmark {
         let folder = try BenchmarkFolder()
         let changes = scale.rounds > 2 ? 5_000_000 : 500_000
@@ -87,7 +87,7 @@ enum HistoryBenchmarks {
         }
     }
 
-    /// A store whose rows were updated until its history holds so many changes.
+    /// A store whose rows were updated until its history has this many changes.
     static func store(_ path: String, changes: Int) async throws -> Store {
         let writer = try BareConnection(path)
         let rows = Rows(.integer, count: rows)
@@ -109,7 +109,7 @@ enum HistoryBenchmarks {
     }
 }
 
-/// Tells a thread of work that it is over.
+/// Tells a thread that its work is over.
 private final class Flag: Sendable {
     private let state = Atomic(false)
     var isRaised: Bool { state.load(ordering: .relaxed) }

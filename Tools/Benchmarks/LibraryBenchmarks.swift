@@ -2,7 +2,7 @@ import Annals
 import Foundation
 import Synchronization
 
-/// What an app pays for lists, batches and edits beside GRDB alone, on the same rows.
+/// The cost of lists, batches and edits for an app, compared with GRDB alone on the same rows.
 enum LibraryBenchmarks {
     static func run(_ scale: Scale) async throws -> [Benchmark] {
         [try await list(scale), try await save(scale), try await batch(scale)]

@@ -3,8 +3,8 @@ import AnnalsHTTP
 import AnnalsWire
 import Foundation
 
-/// What people feel: how soon a commit is seen elsewhere, and what a sync costs that finds nothing to do. The relay is a process of its
-/// own, on the loopback device.
+/// The delays that users notice: the time until a commit is visible on another replica, and the time of a sync with nothing to do.
+/// The relay is its own process, on the loopback device.
 enum LiveBenchmarks {
     static func run(_ scale: Scale) async throws -> [Benchmark] {
         let folder = try BenchmarkFolder()
@@ -17,9 +17,10 @@ enum LiveBenchmarks {
         return results
     }
 
-    // MARK: A commit, seen elsewhere
+    // MARK: A commit until it is visible elsewhere
 
-    /// Another program commits to one replica's file, and another looks at the second's; both are watched by agents of this process.
+    /// Another program commits to one replica's file, and another reads the second replica's file. Agents in this process watch
+    /// both files.
     private static func seen(_ scale: Scale, _ folder: BenchmarkFolder, _ address: String) async throws -> [Benchmark] {
         let writer = try Rows(.text, count: 100).file(folder.file("here.db"))
         let here = try Store(path: folder.file("here.db"))
@@ -34,7 +35,7 @@ enum LiveBenchmarks {
             for agent in agents { group.addTask { try await agent.run() } }
             defer { group.cancelAll() }
             var taken: [Double] = []
-            // The first ones find the agents on their way to the relay.
+            // During the first commits the agents still connect to the relay.
             for number in 0..<(scale.rounds * 100 + 20) {
                 let seconds = try await seconds(until: Int64(number) + 1_000, writer, reader)
                 if number >= 20 { taken.append(seconds) }

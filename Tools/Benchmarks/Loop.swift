@@ -4,13 +4,13 @@ import AnnalsWire
 import CInstructionCount
 import Foundation
 
-/// The core loops, each on a fixed piece of work, for counting instructions: see `Scripts/count-instructions`.
+/// The core loops, each on a fixed amount of work, for counting instructions: see `Scripts/count-instructions`.
 enum Loop: String, CaseIterable {
     case capture, encode, decode, apply, rebase, history
 
     private static let rows = 2_000
 
-    /// Does the work once to warm up what is made once, and once more to be counted. Returns what one counts by.
+    /// Does the work once as a warm-up, and a second time for counting. Returns the unit of the count.
     func run() async throws -> String {
         switch self {
         case .capture: try await capture()

@@ -1,12 +1,13 @@
 import Foundation
 
-/// What programs hold resident, each a process of its own that `Scripts/measure-memory` starts and looks at from outside.
+/// The resident memory of programs. `Scripts/measure-memory` starts each as its own process and measures it from outside.
 enum MemoryBenchmarks {
     static func run(_ scale: Scale) throws -> [Benchmark] {
         let rows = scale.rounds > 2 ? 1_000_000 : 100_000
         var results: [Benchmark] = []
         for line in try lines(["--only", "rows", "--rows", "\(rows)"]) where line.first == "rows" {
-            // rows, how many, the process in words, then its peak, that of a hundredth of the work, and the difference.
+            // The word "rows", the number of rows, the name of the process, its peak memory, the peak for a hundredth of the work,
+            // and the difference.
             let numbers = line.compactMap(Double.init)
             guard numbers.count == 4 else { continue }
             let process = line.dropFirst(2).prefix { Double($0) == nil }.joined(separator: " ")
@@ -28,7 +29,7 @@ enum MemoryBenchmarks {
         return Benchmark(name: name, against: against, budget: budget, work: work, comparison: Comparison(rounds: [round]))
     }
 
-    /// The script's lines, in words. It fails where a budget is not met, and says so in the table too.
+    /// The lines of the script as words. The script fails if a budget is not met; the table shows that too.
     private static func lines(_ arguments: [String]) throws -> [[String]] {
         let build = URL(fileURLWithPath: try ChildProgram.annals()).deletingLastPathComponent()
         var root = build

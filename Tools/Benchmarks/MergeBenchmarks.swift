@@ -2,7 +2,7 @@ import Annals
 import AnnalsStore
 import AnnalsWire
 
-/// What a replica does with what others wrote: taking it in, and laying its own work on top.
+/// The merge of entries from others: applying them, and rebasing own transactions.
 enum MergeBenchmarks {
     enum Work: String, CaseIterable {
         case inserts, updates, deletes
@@ -30,7 +30,7 @@ enum MergeBenchmarks {
         for _ in 0..<scale.rounds {
             let store = try Store(path: try fleet.folder.copy("reader.db", to: "round.db"))
             let plain = try BareConnection(try fleet.folder.copy("plain.db", to: "plain-round.db"))
-            // As much as a merge has, or the comparison would be with a lack of memory.
+            // The same cache size as a merge has; otherwise the comparison would measure a lack of memory.
             try plain.execute("PRAGMA cache_size = -4096")
             var turns = PushLease()
             try await turns.take(
@@ -54,7 +54,7 @@ enum MergeBenchmarks {
             budget: .atMost(2.5), work: scale.rows, comparison: Comparison(rounds: results))
     }
 
-    /// The same rows in a file that was never tracked.
+    /// The same rows in a file that is not tracked.
     private static func plainCopy(of name: String, in fleet: Fleet) async throws {
         let path = try fleet.folder.copy("\(name).db", to: "plain.db")
         let store = try Store(path: path)
@@ -63,13 +63,13 @@ enum MergeBenchmarks {
         try store.close()
     }
 
-    /// How much of an outbox meets what is pulled.
+    /// How much of an outbox conflicts with the pulled entries.
     enum Meeting: String, CaseIterable {
         case first = "one transaction of 100 meets"
         case each = "each transaction meets"
 
-        /// The rows that the outbox writes: each a hundredth of them a transaction, with rows among them that the author wrote, who has the
-        /// first of twice as many.
+        /// The rows that the outbox writes. Each transaction has a hundredth of them. Some of them are rows that the author wrote;
+        /// the author has the first half of all rows.
         func indices(_ count: Int) -> [Int] {
             switch self {
             case .first: [0] + Array(count + 1..<2 * count)
@@ -78,7 +78,7 @@ enum MergeBenchmarks {
         }
     }
 
-    /// An outbox of 10,000 changes laid on 1,000 transactions, against both applied fresh.
+    /// An outbox of 10,000 changes rebased onto 1,000 transactions, against a fresh apply of both.
     static func rebase(_ meeting: Meeting, _ scale: Scale) async throws -> Benchmark {
         let rows = Rows(.text, count: 20_000)
         let fleet = try await Fleet(rows, present: 20_000)
@@ -100,7 +100,7 @@ enum MergeBenchmarks {
             budget: .atMost(2.5), work: 20_000, scale)
     }
 
-    /// A pull that meets nothing of a full outbox, against one with an empty outbox.
+    /// A pull without conflicts with a full outbox, against a pull with an empty outbox.
     static func disjointPull(_ scale: Scale) async throws -> Benchmark {
         let rows = Rows(.text, count: 20_000)
         let fleet = try await Fleet(rows, present: 20_000)

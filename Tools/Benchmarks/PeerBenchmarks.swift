@@ -6,15 +6,15 @@ import GRDBSQLite
 
 /// Other software that records changes of SQLite files and applies them elsewhere, on the same rows.
 ///
-/// Annals does more there than they do: it writes history, compares every old value and keeps what the log needs. An extension is
-/// given by the path of its library, and loaded by SQLite.
+/// Annals does more: it writes history, compares every old value and stores what the log needs. An extension is given by the path
+/// of its library, and SQLite loads it.
 enum PeerBenchmarks {
-    /// An extension with its own way of making a table known, and of applying what another file has.
+    /// An extension, with its way to register a table and to apply another file's changes.
     struct Extension {
         var name: String
         var path: String
         var preparation: String
-        /// Takes over everything from the author's connection.
+        /// Applies everything from the author's connection.
         var take: (_ reader: BareConnection, _ author: BareConnection) throws -> Void
         var budget: Double
 
@@ -97,7 +97,7 @@ enum PeerBenchmarks {
 
     // MARK: Extensions by path
 
-    /// The peer's time over ours, for fewer rows: it takes long.
+    /// The extension's time divided by that of Annals, with fewer rows because the extension is slow.
     private static func apply(_ peer: Extension, _ scale: Scale) async throws -> Benchmark {
         let pulled = try await Pulled(scale.rows / 5)
         let author = try loaded(peer, pulled.fleet.folder.file("peer.db"), pulled.rows)
@@ -135,7 +135,7 @@ enum PeerBenchmarks {
 
     // MARK: The same rows for all
 
-    /// What a reader has still to take in: transactions of 100 inserts each.
+    /// What a reader still has to apply: transactions of 100 inserts each.
     private struct Pulled {
         let rows: Rows
         let fleet: Fleet
@@ -151,7 +151,7 @@ enum PeerBenchmarks {
             pages = try await fleet.pages(after: "reader")
         }
 
-        /// `other` gets an empty file of the same table.
+        /// `other` gets an empty file with the same table.
         func rounds(_ count: Int, _ other: (BareConnection) throws -> Void) async throws -> [Comparison.Round] {
             var rounds: [Comparison.Round] = []
             for number in 0..<count {

@@ -7,8 +7,8 @@ import Synchronization
 
 /// Durable pushes of 1 KiB by 32 clients at once, against a POST of the same bytes that the same relay refuses at once (405).
 ///
-/// The relay, or two of them over one PostgreSQL if `ANNALS_TEST_POSTGRES` names one, is a process of its own, as is this one: both
-/// works pay for the same clients on the same machine.
+/// The relay is its own process. If `ANNALS_TEST_POSTGRES` names a PostgreSQL server, two relays on it are measured too. Both works
+/// include the cost of the same clients on the same machine.
 enum RelayBenchmarks {
     private static let clients = 32
     private static let payload = 850
@@ -45,7 +45,7 @@ enum RelayBenchmarks {
             } baseline: {
                 _ = try await post(batches, to: addresses, Endpoints.live, expecting: 405, client)
             }
-            // The first warms both up. More pushes in the same time are the baseline's time over theirs.
+            // The first round is a warm-up. The number of pushes in the same time is the baseline's time divided by theirs.
             guard round > 0 else { continue }
             rounds.append(Comparison.Round(subject: turns.round.baseline, baseline: turns.round.subject))
             latencies += pushes.withLock { $0 }
@@ -63,7 +63,7 @@ enum RelayBenchmarks {
         return try JSONDecoder().decode(SpaceDescription.self, from: Data(answer.body)).lineage
     }
 
-    /// Rows that nobody else writes, so that nothing is stale.
+    /// Rows that no other client writes, so that no push is stale.
     static func batches(_ count: Int, by number: Int, in lineage: Lineage) throws -> [[UInt8]] {
         var generator = SeededGenerator(seed: UInt64(number) + 1)
         let key = ReplicaKey.random()
@@ -85,7 +85,7 @@ enum RelayBenchmarks {
         }
     }
 
-    /// Each client sends one after another. Returns how long each took, in seconds.
+    /// Each client sends one request after another. Returns the time of each request, in seconds.
     static func post(
         _ batches: [[[UInt8]]], to addresses: [String], _ path: String, expecting status: Int, _ client: HTTPClient
     ) async throws -> [Double] {

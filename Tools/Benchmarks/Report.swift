@@ -1,6 +1,6 @@
 import Foundation
 
-/// The report for people, and the same for programs.
+/// The report as a table and as JSON.
 struct Report {
     var benchmarks: [Benchmark] = []
 

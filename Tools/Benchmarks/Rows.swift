@@ -1,6 +1,6 @@
 import SeededRandom
 
-/// The rows that every benchmark writes: six columns of the usual kinds, from a fixed seed.
+/// The rows that every benchmark writes: six columns of common types, from a fixed seed.
 struct Rows {
     enum Key: String, CaseIterable {
         case text = "random text keys"
@@ -27,7 +27,7 @@ struct Rows {
         "CREATE TABLE item(id \(key == .text ? "TEXT" : "INTEGER") PRIMARY KEY NOT NULL, name TEXT, size INTEGER, price REAL, note TEXT, at INTEGER)"
     }
 
-    /// A file of them, in WAL mode, of which the first `present` are there; all, if that is not said.
+    /// Creates a file in WAL mode with the first `present` rows; without `present`, with all rows.
     func file(_ path: String, present: Int? = nil, synchronous: String = "NORMAL") throws -> BareConnection {
         let connection = try BareConnection(path)
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = \(synchronous)")
@@ -53,7 +53,7 @@ struct Rows {
         ]
     }
 
-    /// The same indices in an order of their own, the same in every run.
+    /// All indices in a shuffled order that is the same in every run.
     func shuffled() -> [Int] {
         var generator = generator
         return Array(keys.indices).shuffled(using: &generator)

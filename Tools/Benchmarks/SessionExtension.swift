@@ -1,9 +1,9 @@
 import Foundation
 import GRDBSQLite
 
-/// SQLite's session extension, as far as the system's library has it: what records changes, and applies them elsewhere.
+/// SQLite's session extension, which records changes and applies them elsewhere, if the system's library has it.
 ///
-/// Its functions are looked up by name, since the library's header only declares them where SQLite was compiled with it.
+/// Its functions are looked up by name, because the library's header declares them only if SQLite was compiled with it.
 struct SessionExtension {
     private typealias Create = @convention(c) (OpaquePointer?, UnsafePointer<CChar>, UnsafeMutablePointer<OpaquePointer?>) -> Int32
     private typealias Attach = @convention(c) (OpaquePointer?, UnsafePointer<CChar>?) -> Int32
@@ -25,7 +25,7 @@ struct SessionExtension {
     private let delete: Delete
     private let apply: Apply
 
-    /// nil where the library was built without it.
+    /// nil if the library was built without it.
     init?() {
         func find<Function>(_ name: String, _: Function.Type) -> Function? {
             dlsym(nil, name).map { unsafeBitCast($0, to: Function.self) }
@@ -37,7 +37,7 @@ struct SessionExtension {
         (self.create, self.attach, self.changeset, self.delete, self.apply) = (create, attach, changeset, delete, apply)
     }
 
-    /// What `work` changes, as a changeset.
+    /// The changes of `work` as a changeset.
     func record(_ connection: BareConnection, _ work: () throws -> Void) throws -> [UInt8] {
         var session: OpaquePointer?
         guard create(connection.handle, "main", &session) == SQLITE_OK, attach(session, nil) == SQLITE_OK else {
@@ -52,7 +52,7 @@ struct SessionExtension {
         return Array(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
     }
 
-    /// Applies one; any conflict ends it.
+    /// Applies a changeset; any conflict ends it.
     func apply(_ changes: [UInt8], to connection: BareConnection) throws {
         var changes = changes
         let code = changes.withUnsafeMutableBytes { apply(connection.handle, Int32($0.count), $0.baseAddress, nil, { _, _, _ in 2 }, nil) }

@@ -4,11 +4,11 @@ import AnnalsSync
 import AnnalsWire
 import Foundation
 
-/// What signatures cost: signing and checking the batches of a push, as its author and the relay do, against the whole push; and checking
-/// those of a pull against the whole pull. The relay is a process of its own, on the loopback device.
+/// The cost of signatures: signing and checking the batches of a push, by its author and the relay, against the whole push; and
+/// checking those of a pull against the whole pull. The relay is its own process, on the loopback device.
 ///
-/// The share is largest where a batch is smallest: a program that commits one row and pushes it, and a replica that pulls it at once. A
-/// pull checks the newest batch of each author in a page, since the digests in it cover those before.
+/// The share is largest with the smallest batches: a program commits one row and pushes it, and a replica pulls it at once. A pull
+/// checks the newest batch of each author in a page, because its digests cover the earlier ones.
 enum SigningBenchmarks {
     static func run(_ scale: Scale) async throws -> [Benchmark] {
         let folder = try BenchmarkFolder()
@@ -23,7 +23,7 @@ enum SigningBenchmarks {
         case single = "of one row"
         case many = "of 100,000 rows"
 
-        /// How many transactions a round pushes, and how many rows each has.
+        /// The number of transactions that a round pushes, and the rows of each.
         var transactions: (count: Int, rows: Int) {
             switch self {
             case .single: (200, 1)
@@ -77,7 +77,7 @@ enum SigningBenchmarks {
                 if work.isAlone { try await exchange() }
             }
             if !work.isAlone { try await exchange() }
-            // The first warms up.
+            // The first round is a warm-up.
             if round > 0 {
                 pushes.append(push)
                 pulls.append(pull)
@@ -96,7 +96,7 @@ enum SigningBenchmarks {
         ]
     }
 
-    /// What of the log a replica has not pulled.
+    /// The part of the log that a replica has not pulled.
     private static func pages(after store: Store, _ transport: HTTPRelay) async throws -> [Page] {
         guard var position = try await store.replicaState()?.position else { return [] }
         let lineage = try await transport.describe().lineage

@@ -1,7 +1,7 @@
 @testable import AnnalsCore
 @testable import AnnalsWire
 
-/// What relays answer to pulls and pushes.
+/// The relay's answers to pulls and pushes.
 enum AnswerFuzzing {
     static let page = FuzzTarget("page", seeds: pages) { bytes in
         _ = try? Page.decode(bytes)

@@ -1,7 +1,7 @@
 @testable import AnnalsCore
 @testable import AnnalsWire
 
-/// Batches as replicas push them and relays hand them out.
+/// Batches as replicas push them and relays deliver them.
 enum BatchFuzzing {
     static let target = FuzzTarget("batch", seeds: { try $0.files("batch") }) { bytes in
         try? read(bytes)
@@ -33,7 +33,7 @@ enum BatchFuzzing {
     }
 }
 
-/// The space that the sealed fixtures are of.
+/// The space of the encrypted fixtures.
 enum SealedSpace {
     static let cipher: SpaceCipher? = SpaceKey(bytes: (0..<32).map { $0 }).flatMap { key in
         SpaceName("shop").map { SpaceKeyRing(key).cipher(for: $0) }

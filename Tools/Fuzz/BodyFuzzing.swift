@@ -1,7 +1,7 @@
 @testable import AnnalsCore
 @testable import AnnalsWire
 
-/// What transactions hold.
+/// Bodies of transactions.
 enum BodyFuzzing {
     static let target = FuzzTarget("body", seeds: { try $0.bodies() }) { bytes in
         _ = try? BodyReader(bytes: bytes).piece()
@@ -9,7 +9,7 @@ enum BodyFuzzing {
     }
 }
 
-/// Everything that a body holds, as values.
+/// The whole content of a body as values.
 struct DecodedBody: Hashable {
     struct Change: Hashable {
         var table: Int
@@ -44,7 +44,7 @@ struct DecodedBody: Hashable {
         return body.finish()
     }
 
-    /// Tables that are named without a change, and sections that could be one, are not written again: so the second writing counts.
+    /// Tables without a change, and sections that could be joined, are not written again. So the second encoding is compared.
     func expectRoundTrip() {
         let bytes = encode()
         let again = try? DecodedBody(bytes)
@@ -53,9 +53,9 @@ struct DecodedBody: Hashable {
     }
 }
 
-/// Bodies that travel in pieces.
+/// Bodies that are cut into pieces.
 enum PieceFuzzing {
-    /// The first byte says how large the pieces are.
+    /// The first byte is the size of the pieces.
     static let target = FuzzTarget("piece", seeds: { try $0.bodies().map { [5] + $0 } }) { bytes in
         guard let first = bytes.first else { return }
         let body = Array(bytes.dropFirst())

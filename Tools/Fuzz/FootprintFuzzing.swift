@@ -1,7 +1,7 @@
 @testable import AnnalsCore
 @testable import AnnalsWire
 
-/// What transactions touch, as relays read it.
+/// Footprints of transactions, as relays read them.
 enum FootprintFuzzing {
     static let target = FuzzTarget("footprint", seeds: { try $0.files("footprint") }) { bytes in
         let footprint = try Footprint.decode(bytes)
@@ -22,7 +22,7 @@ enum FootprintFuzzing {
             expect(index.conflict(of: footprint, base: Position(2), replica: one) == nil, "nothing comes after the last")
             let isMet = Footprint.meets(footprint, half)
             let conflict = index.conflict(of: footprint, base: Position(1), replica: one)
-            // With little room more is met, never less.
+            // An index with little room reports more conflicts, never fewer.
             expect(conflict != nil || !isMet, "what meets is found")
         }
     }

@@ -1,12 +1,12 @@
 import Foundation
 
-/// Feeds one target with inputs that libFuzzer makes, guided by which code they reach. Scripts/fuzz builds and runs it.
+/// Runs one target with inputs from libFuzzer, which looks for inputs that reach new code. Scripts/fuzz builds and runs it.
 ///
 ///     Fuzz --target=batch CORPUS -runs=100000        runs libFuzzer, to which all other arguments go
 ///     Fuzz --write-seeds=FOLDER --fixtures=FOLDER    writes the targets' first inputs, a folder each
 ///     Fuzz --list                                    names the targets
 ///
-/// Arguments with two hyphens mean nothing to libFuzzer.
+/// libFuzzer ignores arguments with two hyphens.
 @main
 struct FuzzProgram {
     private typealias Callback = @convention(c) (UnsafePointer<UInt8>?, Int) -> Int32
@@ -15,7 +15,7 @@ struct FuzzProgram {
     @_silgen_name("LLVMFuzzerRunDriver")
     private static func runDriver(_ count: UnsafeMutablePointer<Int32>, _ arguments: Arguments, _ callback: Callback) -> Int32
 
-    /// What libFuzzer calls cannot hold anything, so the choice is here.
+    /// libFuzzer's callback cannot capture values, so the target is static.
     private static let chosen = option("target").flatMap { name in FuzzTarget.all.first { $0.name == name } }
 
     static func main() throws {

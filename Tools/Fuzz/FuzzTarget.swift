@@ -1,10 +1,10 @@
 import AnnalsWire
 import Foundation
 
-/// Something of ours that reads bytes from elsewhere.
+/// Code of Annals that reads bytes from elsewhere.
 ///
-/// Whatever the bytes are, it refuses them with an error or reads them. What it reads is held against the format's own rules, so
-/// that a reader that is merely wrong is found, too.
+/// For any bytes, it either throws an error or reads them. What it reads is checked against the rules of the format, so that a
+/// reader with wrong results is found too.
 struct FuzzTarget: Sendable {
     let name: String
     let seeds: @Sendable (Fixtures) throws -> [[UInt8]]
@@ -18,7 +18,7 @@ struct FuzzTarget: Sendable {
         self.body = body
     }
 
-    /// An error is an answer; anything else that goes wrong ends the process.
+    /// An error is a valid result; any other failure ends the process.
     func run(_ bytes: [UInt8]) {
         try? body(bytes)
     }
@@ -29,14 +29,14 @@ struct FuzzTarget: Sendable {
     ]
 }
 
-/// Ends the process where something is not as it must be, which libFuzzer notes together with the input.
+/// Ends the process if a condition is false. libFuzzer then stores the input.
 func expect(_ isTrue: Bool, _ law: String) {
     guard !isTrue else { return }
     FileHandle.standardError.write(Data("not so: \(law)\n".utf8))
     preconditionFailure(law)
 }
 
-/// The files that the tests of the formats have.
+/// The files of the format tests.
 struct Fixtures {
     let folder: URL
 

@@ -3,7 +3,7 @@
 @testable import AnnalsSync
 @testable import AnnalsWire
 
-/// The heads of answers, as libcurl hands them over: the lines of the input.
+/// The heads of HTTP answers, as libcurl passes them: the lines of the input.
 enum HeadFuzzing {
     static let target = FuzzTarget("head", seeds: { _ in seeds.map { Array($0.utf8) } }) { bytes in
         var parser = HeadParser(limit: 4096)
@@ -25,7 +25,7 @@ enum HeadFuzzing {
         answer(HTTPResponse(head: head, body: Array(rest), bodyLength: Int64(rest.count)))
     }
 
-    /// What a relay's client makes of it.
+    /// Processes the answer as the relay's client does.
     private static func answer(_ response: HTTPResponse) {
         guard let relay else { return }
         do throws(TransportError) {

@@ -1,7 +1,7 @@
 @testable import AnnalsCore
 @testable import AnnalsWire
 
-/// The parts that bodies and batches are made of, each by itself: the first byte says which.
+/// The parts of bodies and batches, each separately. The first byte selects the part.
 enum ItemFuzzing {
     static let target = FuzzTarget("item", seeds: seeds) { bytes in
         guard let first = bytes.first else { return }

@@ -1,9 +1,9 @@
 @testable import AnnalsCore
 @testable import AnnalsWire
 
-/// Puts checksums and digests right that a change of the bytes made wrong. What stands behind them is reached in no other way.
+/// Corrects checksums and digests after a change of bytes. Otherwise no input would reach the code behind these checks.
 enum Mending {
-    /// A batch with its checksum, and its transactions' digests as far as they can be computed.
+    /// The batch with a correct checksum, and with correct digests of its transactions as far as they can be computed.
     static func batch(_ bytes: [UInt8]) throws(WireError) -> [UInt8] {
         var bytes = bytes
         mendEnd(&bytes)

@@ -5,7 +5,7 @@ import Hummingbird
 import NIOCore
 @testable import Relay
 
-/// Requests as the relay's routes read them: a path with a query in the first line, then a header a line.
+/// Requests as the relay's routes read them: the first line is a path with a query, and each further line is a header.
 enum RequestFuzzing {
     static let target = FuzzTarget("request", seeds: { _ in seeds.map { Array($0.utf8) } }) { bytes in
         var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }

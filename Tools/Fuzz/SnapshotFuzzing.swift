@@ -1,12 +1,12 @@
 @testable import AnnalsCore
 @testable import AnnalsWire
 
-/// Snapshots on their way: the compressed file, and the seal around it.
+/// Snapshots as they are transferred: the compressed file, and its encryption.
 enum SnapshotFuzzing {
-    /// Bytes that a fuzzed snapshot may unpack to.
+    /// The maximum size of an unpacked snapshot.
     private static let maximumBytes: Int64 = 1 << 20
 
-    /// The first byte says what is done with the others, and in pieces of what size they come.
+    /// The first byte selects what is done with the others, and the size of the pieces.
     static let target = FuzzTarget("snapshot", seeds: seeds) { bytes in
         guard let first = bytes.first else { return }
         let (content, step) = (Array(bytes.dropFirst()), 1 + Int(first >> 1) * 3)
@@ -34,7 +34,7 @@ enum SnapshotFuzzing {
         expect(count == unpacker.count && count <= maximumBytes, "no more is unpacked than may be")
     }
 
-    /// What a relay does at upload.
+    /// What a relay does with an upload.
     private static func contain(_ bytes: [UInt8], _ step: Int) throws {
         var container = SnapshotContainer(lineage: Lineage(high: 1, low: 2), position: Position(3))
         for piece in pieces(bytes, step) { try container.write(Array(piece)) }

@@ -4,7 +4,7 @@
 @testable import AnnalsWire
 @testable import Relay
 
-/// Short texts: what stands in headers, addresses, key files and settings.
+/// Short texts from headers, addresses, key files and settings.
 enum TextFuzzing {
     static let target = FuzzTarget("text", seeds: { _ in seeds }) { bytes in
         let text = String(decoding: bytes, as: UTF8.self)

@@ -1,8 +1,8 @@
 import Annals
 import GRDB
 
-// Writes a joined store through `Store.write`, one commit a row, then syncs it in the same process. `Scripts/measure-memory`
-// looks at how much memory that took.
+// Writes to a joined store with `Store.write`, one commit for each row, and then syncs it in the same process.
+// `Scripts/measure-memory` measures the memory.
 //
 // usage: memory-probe FILE COMMITS
 

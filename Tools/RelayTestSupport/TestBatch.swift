@@ -1,7 +1,7 @@
 package import AnnalsCore
 package import AnnalsWire
 
-/// A batch made byte by byte, with whatever certificates a test wants. The payload is noise: a relay must not care.
+/// A batch made byte by byte, with any certificates that a test needs. The payload is arbitrary, because a relay does not read it.
 package struct TestBatch: Sendable {
     package struct Transaction: Sendable {
         package var base: Position
@@ -16,9 +16,9 @@ package struct TestBatch: Sendable {
     }
 
     package var lineage: Lineage
-    /// Who signs; nil makes an entry of the relay's own.
+    /// The key that signs; nil makes an entry of the relay.
     package var key: ReplicaKey?
-    /// What its author says of the log; by default the newest base, without a digest.
+    /// What its author says about the log; the default is the newest base, without a digest.
     package var seen: SeenLog?
     package var firstCounter: Counter
     package var previousDigest: Digest
@@ -79,28 +79,28 @@ package struct TestBatch: Sendable {
 }
 
 extension Footprint {
-    /// Of one table.
+    /// A footprint of one table.
     package static func writing(_ hashes: UInt64..., reading reads: [UInt64] = [], table: UInt64 = 1) -> Footprint {
         Footprint(groups: [Group(table: table, writes: Set(hashes).sorted(), reads: Set(reads).sorted())])
     }
 }
 
 extension Digest {
-    /// Of a number: a digest that tells one test transaction from another.
+    /// A digest of a number, to distinguish test transactions.
     package static func test(_ seed: UInt64) -> Digest {
         Digest.sha256(withUnsafeBytes(of: seed.littleEndian) { Array($0) }[...])
     }
 }
 
 extension ReplicaKey {
-    /// The key of a number: test replicas are told apart by it.
+    /// A key made from a number, to distinguish test replicas.
     package static func test(_ number: UInt64) -> ReplicaKey {
         ReplicaKey(bytes: Digest.sha256(Array("test replica".utf8)[...], withUnsafeBytes(of: number.littleEndian) { Array($0) }[...]).bytes)
             ?? .random()
     }
 }
 
-/// A replica that numbers and chains its transactions as it must.
+/// A replica that numbers and chains its transactions correctly.
 package struct TestReplica: Sendable {
     package let key: ReplicaKey
     package var id: ReplicaID { key.replica }
@@ -113,7 +113,7 @@ package struct TestReplica: Sendable {
         made = number << 32
     }
 
-    /// A batch of transactions that follow upon the last accepted ones; it counts as accepted only by `accept`.
+    /// A batch of transactions after the last accepted ones. Only `accept` makes it count as accepted.
     package mutating func batch(_ lineage: Lineage, base: Position, _ footprints: Footprint..., payload: [UInt8]? = nil) -> TestBatch {
         batch(lineage, base: base, footprints: footprints, payload: payload)
     }
@@ -129,7 +129,7 @@ package struct TestReplica: Sendable {
         return batch
     }
 
-    /// One transaction in parts that follows upon the last accepted one.
+    /// One transaction in parts, after the last accepted one.
     package mutating func parts(_ lineage: Lineage, base: Position, _ footprint: Footprint, count: Int) -> [TestBatch] {
         var parts: [TestBatch] = []
         for number in 0..<count {

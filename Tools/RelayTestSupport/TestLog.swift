@@ -7,7 +7,7 @@ import RelayPostgres
 import Synchronization
 package import Testing
 
-/// A directory that goes away with the test.
+/// A directory that is removed after the test.
 package final class TemporaryDirectory: Sendable {
     package let path: String
 
@@ -24,23 +24,23 @@ package final class TemporaryDirectory: Sendable {
     }
 }
 
-/// Where the logs of a test run are kept: in files, or in PostgreSQL if `ANNALS_TEST_POSTGRES` names one. Each directory then
-/// stands for a schema of its own.
+/// The storage of the logs in a test run: files, or PostgreSQL if `ANNALS_TEST_POSTGRES` names a server. Each directory is then a
+/// schema of its own.
 package enum TestStorage {
     package static let postgres = ProcessInfo.processInfo.environment["ANNALS_TEST_POSTGRES"]
 
-    /// The same server by TCP, with a password.
+    /// The same server over TCP, with a password.
     package static let postgresByTCP = ProcessInfo.processInfo.environment["ANNALS_TEST_POSTGRES_TCP"]
 
     package static func database(_ directory: String, byTCP: Bool = false) throws -> RelayDatabase {
         guard let postgres = byTCP ? postgresByTCP : postgres else { return try RelayDatabase(directory: directory) }
         let schema = schema(of: directory)
         let url = "\(postgres) application_name=\(schema) options='-c search_path=\(schema)'"
-        // Tests run all at once, and each has relays of its own.
+        // Only two readers, because all tests run at the same time and each has its own relays.
         return try PostgresDatabase.relayDatabase(url: url, readers: 2, creating: schema)
     }
 
-    /// Also the name under which its connections go.
+    /// Also the application name of its connections.
     package static func schema(of directory: String) -> String {
         "t" + directory.suffix(36).filter { $0 != "-" }.lowercased()
     }
@@ -53,11 +53,11 @@ package enum TestStorage {
 }
 
 extension Trait where Self == ConditionTrait {
-    /// What is true of SQLite's file only.
+    /// For tests that apply only to SQLite files.
     package static var filesOnly: Self { .enabled(if: TestStorage.postgres == nil, "of files, and this run's logs are in PostgreSQL") }
 }
 
-/// A clock that stands until it is turned.
+/// A clock that stands still until it is advanced.
 package final class TestClock: Sendable {
     private let milliseconds = Mutex<Int64>(1_700_000_000_000)
 

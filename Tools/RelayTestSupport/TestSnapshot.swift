@@ -7,7 +7,7 @@ package enum TestSnapshot {
     private static let pageSize = 512
     private static let headerLength = 100
 
-    /// One zstd frame with an SQLite file of as few pages as the content needs; files of other content differ.
+    /// One zstd frame with an SQLite file of the fewest pages for the content. Files with different content differ.
     package static func bytes(_ content: [UInt8] = []) -> [UInt8] {
         var file = Array("SQLite format 3\0".utf8) + [UInt8(pageSize >> 8), 0, 1, 1]
         file += [UInt8](repeating: 0, count: headerLength - file.count) + content
@@ -21,7 +21,7 @@ package enum TestSnapshot {
 }
 
 extension SnapshotUpload {
-    /// Writes a snapshot with this content, and ends.
+    /// Writes a snapshot with this content, and ends the upload.
     @discardableResult
     package func complete(_ content: [UInt8] = []) async throws -> SnapshotRecord {
         let bytes = TestSnapshot.bytes(content)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The tests' one source of chance, which a seed repeats for ever: SplitMix64. A failing test prints its seed.
+/// The source of randomness in tests: SplitMix64, which a seed repeats exactly. A failing test prints its seed.
 ///
 /// Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
@@ -21,16 +21,16 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
     package mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
 }
 
-/// Which seeds a test runs with.
+/// The seeds of a test.
 package enum Seeds {
-    /// What `ANNALS_SEED` says: one number, or a range such as `100-200`.
+    /// The seeds in `ANNALS_SEED`: one number, or a range such as `100-200`.
     package static let given: [UInt64]? = {
         let parts = ProcessInfo.processInfo.environment["ANNALS_SEED"]?.split(separator: "-").compactMap { UInt64($0) } ?? []
         guard let first = parts.first, let last = parts.last, first <= last else { return nil }
         return Array(first...last)
     }()
 
-    /// Those that are given, or `count` new ones.
+    /// The given seeds, or `count` new ones.
     package static func givenOrNew(_ count: Int) -> [UInt64] {
         let first = UInt64.random(in: 0..<1_000_000)
         return given ?? (0..<UInt64(count)).map { first + $0 }

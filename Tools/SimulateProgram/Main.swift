@@ -4,7 +4,7 @@ import ArgumentParser
 import Foundation
 import Simulation
 
-/// Runs seeds until one fails or all are done, and tells the story of the first that fails.
+/// Runs seeds until one fails or all are done, and prints the story of the first failure.
 @main
 struct Simulate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -31,7 +31,7 @@ struct Simulate: AsyncParsableCommand {
     @Flag(help: "Say which seed is begun; with --jobs 1 the last is the one that ends the program.")
     var verbose = false
 
-    /// A world often waits for a thread of another queue, so a processor has room for two.
+    /// A world often waits for a thread of another queue, so two worlds run for each processor.
     @Option(name: .shortAndLong, help: "How many worlds are run at once.")
     var jobs = 2 * ProcessInfo.processInfo.activeProcessorCount
 
@@ -46,7 +46,7 @@ struct Simulate: AsyncParsableCommand {
             return
         }
         SQLiteProcess.countNoMemory()
-        // What a store in memory makes on its way into a space stays in memory too.
+        // Temporary files of stores in memory stay in memory too.
         if FileManager.default.isWritableFile(atPath: "/dev/shm") { setenv("TMPDIR", "/dev/shm", 0) }
         let clock = ContinuousClock()
         let start = clock.now
@@ -74,7 +74,7 @@ struct Simulate: AsyncParsableCommand {
 }
 
 extension Simulate {
-    /// Runs worlds beside each other, which share nothing, until `body` returns false.
+    /// Runs worlds in parallel, which share nothing, until `body` returns false.
     private func forEachOutcome(_ seeds: SeedRange, _ body: (UInt64, Simulation.Outcome) -> Bool) async {
         await withTaskGroup(of: (UInt64, Simulation.Outcome).self) { group in
             let rest = seeds.makeIterator()
@@ -86,7 +86,7 @@ extension Simulate {
             }
             for _ in 0..<max(1, jobs) { begin() }
             while let (seed, outcome) = await group.next() {
-                // Those that are under way are run to their end, and not counted.
+                // Worlds under way run to their end and are not counted.
                 guard body(seed, outcome) else { return }
                 begin()
             }
@@ -94,7 +94,7 @@ extension Simulate {
     }
 }
 
-/// Which seeds to run.
+/// The seeds to run.
 struct SeedRange: Sequence {
     private let seeds: any Sequence<UInt64>
 

@@ -1,6 +1,6 @@
-/// A SQLite value as the oracle sees it: equal when storage class and bytes are.
+/// A SQLite value in the oracle. Two cells are equal if storage class and bytes are equal.
 ///
-/// The oracle has a type of its own for this, so that an error in the product's cannot hide itself.
+/// The oracle has its own type, so that an error in the product's type cannot hide itself.
 enum Cell: Hashable, Sendable {
     case null
     case integer(Int64)
@@ -16,7 +16,7 @@ enum Cell: Hashable, Sendable {
         if case .integer(let value) = self { value } else { nil }
     }
 
-    /// As SQL writes it.
+    /// The value as an SQL literal.
     var literal: String {
         switch self {
         case .null: "NULL"
@@ -28,13 +28,14 @@ enum Cell: Hashable, Sendable {
     }
 }
 
-/// How text is compared.
+/// The collation by which text is compared.
 enum Collation: String, Sendable, CaseIterable {
     case binary = "BINARY"
     case noCase = "NOCASE"
     case trimmed = "RTRIM"
 
-    /// Equal under the collation means equal after this. Integers and reals of the same value are equal to SQLite too.
+    /// Values that are equal under the collation are equal after folding. SQLite also treats an integer and a real of the same
+    /// value as equal.
     func folded(_ cell: Cell) -> Cell {
         switch cell {
         case .real(let value):

@@ -1,8 +1,8 @@
-/// What a schema demands of rows, judged from the schema's closures alone.
+/// Checks rows against the constraints of a schema, with the schema's closures only.
 struct Constraints {
     let schema: Schema
 
-    /// Throws the first constraint of the schema that the rows break (law 4).
+    /// Throws the first constraint of the schema that the rows violate (law 4).
     func check(_ rows: Rows) throws(Violation) {
         for table in schema.tables {
             let all = rows.rows(of: table.name)

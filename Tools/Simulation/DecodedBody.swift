@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsWire
 
-/// One transaction's content, out of the bytes in which stores and batches keep it.
+/// The content of one transaction, decoded from the bytes that stores and batches hold.
 struct DecodedBody {
     var info: TransactionInfo
     var changes: [Change] = []
@@ -15,7 +15,7 @@ struct DecodedBody {
         self.journal = journal
     }
 
-    /// The whole body on which a reader stands.
+    /// The whole body at a reader's start.
     init(_ body: BodyReader, table: (Int) -> String?) throws {
         var reader = body
         info = reader.info
@@ -27,7 +27,7 @@ struct DecodedBody {
         (journal, policies, resolutions) = (rest.journal, rest.policies, rest.resolutions)
     }
 
-    /// Goes on with the next part of the same transaction.
+    /// Adds the next part of the same transaction.
     mutating func append(_ part: DecodedBody) throws(Violation) {
         guard part.info == info else { throw Violation("law 6", "a part of \(info.id) says that it is of \(part.info.id)") }
         changes += part.changes
@@ -37,16 +37,16 @@ struct DecodedBody {
     }
 }
 
-/// Puts bodies together that come in pieces, part by part.
+/// Joins bodies that were cut into pieces, part by part.
 struct GatheredPieces {
     private var joined: JoinedBody?
 
-    /// A body is waited for.
+    /// A body has begun and is not complete.
     var isAmid: Bool { joined != nil }
 
-    /// Takes the next part's body; nil where more of it is to come.
+    /// Adds the body of the next part; returns nil if more of it follows.
     ///
-    /// - Parameter parts: how many parts there are from this one on.
+    /// - Parameter parts: the number of parts from this one on.
     mutating func add(_ body: [UInt8], parts: Int) throws -> BodyReader? {
         let part = try BodyReader(bytes: body)
         if joined == nil {

@@ -1,4 +1,4 @@
-/// The one source of chance: SplitMix64, written out here so that a seed means the same run for ever.
+/// The only source of randomness: SplitMix64. The algorithm is here in full, so that a seed always means the same run.
 ///
 /// Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014.
 struct Dice: RandomNumberGenerator, Sendable {
@@ -8,7 +8,7 @@ struct Dice: RandomNumberGenerator, Sendable {
         state = seed
     }
 
-    /// Dice for one part of a run, so that leaving out another part does not change what falls here.
+    /// Dice for one part of a run. If another part is left out, these dice draw the same numbers.
     init(seed: UInt64, _ parts: UInt64...) {
         state = seed
         for part in parts {
@@ -24,7 +24,7 @@ struct Dice: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number of the range; ranges are so small beside 2^64 that no number is favoured noticeably.
+    /// A number in the range. Ranges are so small compared with 2^64 that the distribution is nearly uniform.
     mutating func number(_ range: ClosedRange<Int>) -> Int {
         range.lowerBound + Int(next() % UInt64(range.count))
     }
@@ -37,7 +37,7 @@ struct Dice: RandomNumberGenerator, Sendable {
         choices[number(0...choices.count - 1)]
     }
 
-    /// One of the choices, each as often as its weight says.
+    /// One of the choices, with a probability in proportion to its weight.
     mutating func weighted<T>(_ choices: [(weight: Int, value: T)]) -> T {
         var left = number(0...choices.reduce(0) { $0 + $1.weight } - 1)
         for choice in choices {

@@ -1,5 +1,5 @@
-/// What a run may contain. A switch that is off names a situation that the product does not support yet; the fixed
-/// seeds leave it out until it does.
+/// What a run may contain. A switch that is off names a situation that the product does not support yet; the fixed seeds leave it
+/// out until then.
 public struct Features: Sendable, Hashable {
     // MARK: Schemas
 
@@ -16,15 +16,15 @@ public struct Features: Sendable, Hashable {
     public var cycles = true
     public var checks = true
     public var generatedColumns = true
-    /// Triggers of the user's own that write tracked tables.
+    /// Triggers of the user that write to tracked tables.
     public var triggersOnTracked = true
-    /// Triggers of the user's own that keep an untracked table.
+    /// Triggers of the user that write to an untracked table.
     public var triggersOnUntracked = true
 
     // MARK: Writes
 
     public var strangers = true
-    /// Strangers that write with foreign keys off and break them.
+    /// External programs that write with foreign keys off and violate them.
     public var strangersWithoutForeignKeys = true
     public var replace = true
     public var keyChanges = true
@@ -34,26 +34,26 @@ public struct Features: Sendable, Hashable {
 
     // MARK: Replicas
 
-    /// Clones that come in the middle of a run.
+    /// Clones that are made during a run.
     public var newcomers = true
-    /// Replicas whose file is copied while they have unsent work; both files go on.
+    /// Replicas whose file is copied while they have unsent transactions; both files continue.
     public var copies = true
 
     // MARK: Sizes
 
-    /// Worlds whose batches hold so little that most transactions travel in parts, and whose pages end between them.
+    /// Worlds with such small batches that most transactions travel in parts, and pages end between the parts.
     public var parts = true
 
-    // MARK: Sealing
+    // MARK: Encryption
 
-    /// Worlds whose relay cannot read what it orders.
+    /// Worlds with an encrypted space, in which the relay cannot read the entries.
     public var sealedSpaces = true
 
     // MARK: People
 
-    /// Conflict policies, of the space and of single replicas.
+    /// Conflict policies of the space and of single replicas.
     public var policies = true
-    /// People who settle conflicts otherwise.
+    /// People who resolve conflicts.
     public var resolutions = true
 
     // MARK: Faults
@@ -62,40 +62,40 @@ public struct Features: Sendable, Hashable {
     public var partitions = true
     public var crashes = true
     public var clockFaults = true
-    /// Some replicas live in files, which are opened anew after a crash.
+    /// Some replicas use files, which are opened again after a crash.
     public var files = true
 
     // MARK: Rare events
 
-    /// Other programs that rebuild a table or drop its triggers, and write what nobody sees.
+    /// Other programs that rebuild a table or drop its triggers, and write without capture.
     public var unseenWrites = true
-    /// A relay that is put back from an older backup.
+    /// A relay that is restored from an older backup.
     public var relayRestores = true
     /// A relay whose process dies at a commit.
     public var relayCrashes = true
-    /// Replicas that make snapshots for the space, and a relay that drops the log before them.
+    /// Replicas that make snapshots for the space, and a relay that purges the log before them.
     public var relayPurges = true
-    /// Stores that drop old history.
+    /// Stores that purge old history.
     public var historyPurges = true
-    /// Scenes of several steps that hardly ever come about by themselves.
+    /// Scenes of several steps that rarely occur at random.
     public var scenes = true
 
     // MARK: Not supported yet
 
-    /// REPLACE into a table that refers to itself, directly or through others, with SET NULL or SET DEFAULT: SQLite (3.40 at
-    /// least) then lets a reference to nobody in, with foreign keys on.
+    /// REPLACE into a table that refers to itself, directly or through others, with SET NULL or SET DEFAULT. SQLite (at least 3.40)
+    /// then accepts a reference without a parent, with foreign keys on.
     public var replaceInSelfReferences = false
-    /// Tracked parents with untracked children.
+    /// Untracked children of tracked parents.
     public var untrackedChildren = false
-    /// Rows whose key holds NULL, which stay local.
+    /// Rows whose key holds NULL, which are not synced.
     public var nullKeys = false
     /// Replicas whose file is restored from a backup.
     public var restoredFiles = false
 
-    // MARK: Not to be judged
+    // MARK: Cannot be checked
 
-    /// A relay that was put back to a backup, and then drops the log up to where those who have more of the other log stand:
-    /// without the running digests of then it cannot tell them from replicas that were away.
+    /// A relay that was restored from a backup and then purges the log beyond the position of replicas with more of the other log.
+    /// Without the old running digests it cannot distinguish them from replicas that were offline.
     public var relayPurgesAfterRestores = false
 
     public init() {}

@@ -5,7 +5,7 @@ import AnnalsSchema
 import AnnalsStore
 import GRDB
 
-/// What must hold when everything has settled.
+/// The checks after everything has settled.
 struct FinalChecks {
     let world: SimulatedSpace
     let folder: SimulationFolder
@@ -20,16 +20,16 @@ struct FinalChecks {
                 try await checkPolicies(replica, store)
             }
             try checkCopies(replica)
-            // What came into doubt on a replica that was left behind cannot be compared with anything.
+            // If a replica is left behind, its unverified rows cannot be compared with anything.
             let isChosen = number == Int(world.plan.seed % UInt64(world.replicas.count)) || replica.look.purged > 0
             if isChosen, !replica.look.isInDoubt { try await verify(replica, store) }
         }
     }
 
-    /// Whether a replica has more of the log than the relay, or lacks what is gone and cannot come back.
+    /// Whether a replica has more of the log than the relay, or needs entries that are purged and cannot resync.
     private func isLeftBehind(_ replica: Replica) -> Bool { replica.lostLog != nil || world.isStranded(replica) }
 
-    /// Law 7: every transaction is in the log once, unless nothing remained of it, or it stays with a replica that is left behind.
+    /// Law 7: every transaction is in the log once, unless a rebase left nothing of it, or its replica is left behind.
     private func checkTransactions() throws {
         let left = Set(world.replicas.filter(isLeftBehind).map(\.name))
         for intent in world.ledger.intents.values.sorted(by: { ($0.replica, $0.number) < ($1.replica, $1.number) }) {
@@ -40,16 +40,16 @@ struct FinalChecks {
         }
     }
 
-    /// Law 2: replicas at the same position hold the same rows.
+    /// Law 2: replicas at the same position have the same rows.
     private func checkRows(_ replica: Replica) throws {
-        // Law 3 was held against it at each step, by the log that it has.
+        // Law 3 was checked at each step with the log that this replica has.
         if isLeftBehind(replica) { return }
         let expected = world.oracle.rows(at: world.oracle.head)
         guard replica.look.rows != expected else { return }
         throw Violation("law 2", "\(replica.name) ends otherwise: \(expected.differences(to: replica.look.rows).map(\.text))")
     }
 
-    /// All journals are equal, and are what the log's entries say (law 5).
+    /// All journals are equal to the journal entries in the log (law 5).
     private func checkJournal(_ replica: Replica, _ store: Store) async throws {
         let resolved = Set(world.oracle.entries.flatMap { $0.resolutions.map(\.conflict) })
         var expected: [Line] = []
@@ -62,7 +62,7 @@ struct FinalChecks {
         let found = try await store.conflicts().sorted { $0.position < $1.position }.map {
             Line(position: $0.position.rawValue, entry: $0.entry, isResolved: $0.isResolved)
         }
-        // Old lines may be gone, and the others are in their order.
+        // If journals were purged, old entries may be missing, and the others must be in their order.
         guard world.areJournalsPurged ? !found.isContained(inOrderIn: expected) : found != expected else { return }
         throw Violation("law 5", "\(replica.name)'s journal has \(found.count) lines, the log's entries have \(expected.count)")
     }
@@ -73,7 +73,7 @@ struct FinalChecks {
         var isResolved: Bool
     }
 
-    /// The space's policies are the same everywhere: what the log set, in its order.
+    /// The space's policies are equal everywhere: what the log set, in its order.
     private func checkPolicies(_ replica: Replica, _ store: Store) async throws {
         var book = PolicyBook()
         for entry in world.oracle.entries { book.set(entry.policies) }
@@ -83,7 +83,7 @@ struct FinalChecks {
         }
     }
 
-    /// What the user's own triggers keep beside a tracked table.
+    /// The rows that the user's own triggers write for a tracked table.
     private func checkCopies(_ replica: Replica) throws {
         for copy in world.plan.schema.copies {
             guard let table = world.plan.schema.table(copy.table) else { continue }
@@ -100,7 +100,7 @@ struct FinalChecks {
         }
     }
 
-    /// What the product itself can find, and SQLite (laws 3 and 4), in every other world; and where history leads back (law 8).
+    /// The product's own verification with SQLite's checks (laws 3 and 4), in every second world, and replays of history (law 8).
     private func verify(_ replica: Replica, _ store: Store) async throws {
         let findings = world.plan.seed % 2 == 0 ? try await store.verify() : []
         guard findings.isEmpty else { throw Violation("verify", "\(replica.name): \(findings.map { "\($0.code): \($0.message)" })") }
@@ -117,7 +117,7 @@ struct FinalChecks {
         }
     }
 
-    /// A token that a purge passed is told as such.
+    /// Using a token that was purged must throw an error.
     private func checkExpired(_ token: HistoryToken, _ replica: Replica, _ store: Store, _ path: String) async throws {
         do {
             _ = try await store.replay(to: token, output: path)
@@ -136,7 +136,7 @@ struct FinalChecks {
 }
 
 extension Array where Element: Equatable {
-    /// Whether the other has all these elements, in this order, with others between them or not.
+    /// Whether the other array has all these elements in this order, possibly with others between them.
     func isContained(inOrderIn other: [Element]) -> Bool {
         var rest = other[...]
         return allSatisfy { element in

@@ -1,14 +1,14 @@
 import AnnalsCore
 import AnnalsWire
 
-/// What the log holds of one transaction so far, from its first part on. They follow one another without gaps, with one
-/// author, base and footprint, and each names the one before.
+/// The parts of one transaction that the log has so far, from its first part on. They follow one another without gaps, with the
+/// same author, base and footprint, and each has the digest of the one before.
 struct GatheredParts {
     let span: ClosedRange<Int64>
     private var header: BatchHeader
     private var gathered: DecodedBody?
     private var pieces = GatheredPieces()
-    /// Who made it, as its first part says.
+    /// The transaction's id and author, from its first part.
     private(set) var info: TransactionInfo?
 
     init(_ batch: Batch, at position: Int64) throws(Violation) {
@@ -17,7 +17,7 @@ struct GatheredParts {
         span = position...position + Int64(header.part.count) - 1
     }
 
-    /// With the next part, which must be it.
+    /// Adds the next part; throws if the batch is not the next part.
     func adding(_ batch: Batch, at position: Int64) throws(Violation) -> GatheredParts {
         let next = batch.header
         let (certificate, expected) = (next.certificates[0], header.certificates[0])
@@ -39,7 +39,7 @@ struct GatheredParts {
         if gathered == nil { gathered = decoded } else { try gathered?.append(decoded) }
     }
 
-    /// All that has come.
+    /// The content of all parts.
     var content: DecodedBody {
         get throws(Violation) {
             guard let gathered, !pieces.isAmid else { throw Violation("law 6", "\(text) ends amid a body") }

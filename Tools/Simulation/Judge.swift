@@ -1,17 +1,18 @@
 import AnnalsCore
 
-/// Says for a rebase what lastWriterWins allows, where no constraint took part: merge rules 26, 28 and 29, thought out anew.
+/// Computes the result of a rebase by lastWriterWins, if no constraint was involved. It implements merge rules 26, 28 and 29
+/// independently of the product.
 ///
-/// It looks at rows that were only updated or deleted by both sides. Where a row moved, was born, or where the journal
-/// tells of a constraint, it has no opinion; the laws still hold there, and other checks watch them.
+/// It judges only rows that both sides updated or deleted. It does not judge rows that moved or were inserted, or rows for which
+/// the journal has a constraint. The laws still apply to those, and other checks verify them.
 struct Judge {
-    /// Who wrote something, and when.
+    /// The author and time of a write.
     private struct Mark: Comparable {
         var milliseconds: Int64
         var counter: UInt32
         var replica: ReplicaID
 
-        /// `limit`: a stamp beyond it counts as this, so that a clock that is ahead does not win for ever.
+        /// `limit`: a later time counts as this time, so that a clock that is ahead does not always win.
         init(_ time: HybridTime, _ replica: ReplicaID, limit: Int64 = .max) {
             milliseconds = min(time.milliseconds, limit)
             counter = time.milliseconds <= limit ? time.counter : 0
@@ -24,7 +25,7 @@ struct Judge {
         }
     }
 
-    /// How far a stamp may be ahead of the relay's clock.
+    /// How far a time may be ahead of the relay's clock.
     private static let lead: Int64 = 60_000
 
     private struct Name: Hashable {
@@ -38,12 +39,12 @@ struct Judge {
     private let rebase: Rebase
     private var cells: [Name: [Int: Mark]] = [:]
     private var deaths: [Name: Mark] = [:]
-    /// Rows about which there is no opinion.
+    /// Rows that are not judged.
     private var unclear: Set<Name> = []
     private let lastReceipt: Int64
-    /// What was pulled came as a snapshot: who wrote it, and when, is not known.
+    /// The pulled changes came from a snapshot, so their authors and times are unknown.
     private let isSnapshot: Bool
-    /// Integer keys that the author gave and that became others, by table.
+    /// Integer keys that were renumbered, by table.
     private var renumbered: [String: [Cell: Cell]] = [:]
 
     init(schema: Schema, rebase: Rebase) {
@@ -52,7 +53,7 @@ struct Judge {
         lastReceipt = rebase.pulled.map(\.receivedAt).max() ?? 0
         isSnapshot = rebase.pulled.contains(where: \.isSnapshot)
         for entry in rebase.pulled { note(entry) }
-        // What another copy brought in may have other keys there than here.
+        // Transactions that another copy of the file pushed may have other keys in the log than here.
         for body in rebase.known.values { for change in body.changes { noteArrival(change) } }
     }
 
@@ -65,7 +66,7 @@ struct Judge {
                 unclear.insert(Name(table: table.name, key: table.key(of: row)))
             case .delete(let row):
                 let name = Name(table: table.name, key: table.key(of: row))
-                // A row that was set aside does not come back (merge rule 22).
+                // A row that was set aside is not restored (merge rule 22).
                 if deaths.updateValue(mark, forKey: name) != nil || change.isSetAside { unclear.insert(name) }
             case .update(let key, let updates):
                 let name = name(table, key)
@@ -82,7 +83,7 @@ struct Judge {
         for rewrite in rebase.rewrites {
             let before = rows
             try rows.apply(rewrite.changes, schema)
-            // Where its author put a row in another's place, the key means two rows.
+            // If the author replaced a row by another one, the key means two rows.
             for change in rewrite.before.changes { noteArrival(change) }
             for change in rewrite.before.changes { forgetRenumbering(change) }
             for line in rewrite.journal where line.kind == .renumber { noteRenumbering(line) }
@@ -115,12 +116,12 @@ struct Judge {
         }
     }
 
-    /// Merge rule 26: a column goes to the later writer.
+    /// Merge rule 26: the later writer wins a column.
     private func judge(
         _ update: Change.Update, _ name: Name, _ table: Table, _ stored: [Cell], _ after: [Cell]?, _ change: Change,
         _ rewrite: Rebase.Rewrite
     ) throws(Violation) {
-        // References are names and follow their parents.
+        // References follow their parents.
         guard !table.references.contains(where: { $0.columns.contains(update.column) }),
             let expected = expected(update, name, table, stored[update.column], rewrite)
         else { return }
@@ -131,7 +132,7 @@ struct Judge {
                 + "\(after.map { $0[update.column].literal } ?? "gone"); \(rewrite.text)")
     }
 
-    /// What the column must hold by its policy; nil where there is no opinion.
+    /// The value that the column must have by its policy; nil if it is not judged.
     private func expected(_ update: Change.Update, _ name: Name, _ table: Table, _ stored: Cell, _ rewrite: Rebase.Rewrite) -> Cell? {
         let rules = rebase.policies.rules(table.name)
         let mark = cells[name]?[update.column]
@@ -159,7 +160,7 @@ struct Judge {
         }
     }
 
-    /// What the table's delete rule says; the later writer where it leaves it to the times.
+    /// The verdict of the table's delete rule; if it leaves the decision to the times, the later writer wins.
     private func deleteVerdict(_ table: String, _ rewrite: Rebase.Rewrite, isDelete: Bool, against mark: Mark?) -> Verdict {
         let rules = rebase.policies.rules(table)
         guard let mark else { return .incoming }
@@ -172,19 +173,19 @@ struct Judge {
         }
     }
 
-    /// Merge rule 28: a delete against updates goes by the latest of them.
+    /// Merge rule 28: a delete against updates is decided by the latest update.
     private func judgeDelete(
         _ name: Name, _ wanted: [Cell], _ stored: [Cell], isThere: Bool, _ change: Change, _ rewrite: Rebase.Rewrite
     ) throws(Violation) {
         let verdict = deleteVerdict(name.table, rewrite, isDelete: true, against: cells[name]?.values.max())
-        // Marks that left the row as it was are nothing to fight about.
+        // If the marks did not change the row, there is no conflict.
         if verdict == .unsure || (verdict == .stored && wanted == stored) || isThere == (verdict == .stored) { return }
         throw Violation("merge rule 28", "\(change.text): the row must be \(verdict == .stored ? "there" : "gone"); \(rewrite.text)")
     }
 
-    /// Merge rule 29: an update against a delete goes to the later one.
+    /// Merge rule 29: an update against a delete is won by the later one.
     private func judgeRevival(_ death: Mark, _ after: [Cell]?, _ change: Change, _ rewrite: Rebase.Rewrite) throws(Violation) {
-        // Whose parent is gone as well may not come back.
+        // A row whose parent is also deleted may not be restored.
         if after == nil, schema.table(change.table)?.references.isEmpty == false { return }
         let verdict = deleteVerdict(change.table, rewrite, isDelete: false, against: death)
         if verdict == .unsure || (after != nil) == (verdict == .incoming) { return }
@@ -210,7 +211,7 @@ struct Judge {
         }
     }
 
-    /// Merge rule 25: what refers to a renumbered row follows it, and does not go over to the row that has its number.
+    /// Merge rule 25: a reference to a renumbered row follows that row, and does not point to the row that has its old number.
     private func judgeReferences(of change: Change, _ rewrite: Rebase.Rewrite) throws(Violation) {
         guard let table = schema.table(change.table), case .insert(let row) = change.kind else { return }
         let plain = table.columns.indices.filter { place in
@@ -230,20 +231,20 @@ struct Judge {
         }
     }
 
-    // MARK: Who is later
+    // MARK: Which write is later
 
     private func verdict(_ rewrite: Rebase.Rewrite, against mark: Mark) -> Verdict {
         if isSnapshot { return .unsure }
-        // The relay's time in the answer is not seen from here, but lies past the last receipt.
+        // The relay's time in the answer is unknown here, but it is after the last receipt.
         let early = Mark(rewrite.before.info.time, rebase.replica, limit: lastReceipt + Self.lead) > mark
         let late = Mark(rewrite.before.info.time, rebase.replica) > mark
         return early != late ? .unsure : early ? .incoming : .stored
     }
 
-    // MARK: Where it has no opinion
+    // MARK: Cases that are not judged
 
-    /// Whether what became of one row may have decided over others: tables that stand or fall as a whole, and rows that
-    /// take another's place.
+    /// Whether the result of one row may have decided others: with tables that are decided as a whole, and with rows that replace
+    /// others.
     private func isOneForAll(_ rewrite: Rebase.Rewrite) -> Bool {
         schema.tables.contains { table in
             let rules = rebase.policies.rules(table.name)
@@ -252,7 +253,7 @@ struct Judge {
         }
     }
 
-    /// Whether a constraint or a reference took part in what became of the row.
+    /// Whether a constraint or a reference was involved in the row's result.
     private func isConstrained(_ table: Table, _ key: [Cell], _ rewrite: Rebase.Rewrite) -> Bool {
         rewrite.journal.contains { line in
             guard [.unique, .foreignKey, .check, .renumber, .insert].contains(line.kind) else { return false }
@@ -269,14 +270,14 @@ struct Judge {
         }
     }
 
-    /// The keys that a move leaves and takes; none when it is no move.
+    /// The keys that a move leaves and takes; empty if the change is not a move.
     private func moves(_ table: Table, _ key: [Cell], _ updates: [Change.Update]) -> Set<Name> {
         var moved = key
         for update in updates { if let part = table.key.firstIndex(of: update.column) { moved[part] = update.new } }
         return moved == key ? [] : [name(table, key), name(table, moved)]
     }
 
-    /// A later transaction means what this one made of the row.
+    /// A later transaction refers to the result of this one.
     private mutating func noteOwn(_ change: Change) {
         guard let table = schema.table(change.table) else { return }
         switch change.kind {

@@ -1,6 +1,6 @@
 import AnnalsCore
 
-/// What the programs of the world wrote, transaction by transaction: against this the log is held.
+/// The transactions that the world's programs wrote. The log is compared with them.
 struct Ledger {
     /// One transaction that a replica committed.
     struct Intent: Sendable {
@@ -8,18 +8,18 @@ struct Ledger {
         var replica: String
         var number: Int64
         var time: HybridTime
-        /// What was different afterwards.
+        /// The rows that differ afterwards.
         var differences: [Difference]
-        /// A rebase left nothing of it, and no conflict that the journal could tell of.
+        /// A rebase left nothing of it, not even a conflict for the journal.
         var isGone = false
 
-        /// Tables that got new keys and lost or changed other rows: there one may have become the other by a move.
+        /// Tables with new keys and with removed or changed rows: here a row may have moved.
         var blurredTables: Set<String> {
             let grown = Set(differences.filter { $0.old == nil }.map(\.table))
             return grown.intersection(differences.filter { $0.old != nil }.map(\.table))
         }
 
-        /// Its changes as far as differences tell; new rows are left out where they may have moved.
+        /// Its changes, as far as the differences show them. New rows are left out if they may have moved.
         var body: DecodedBody {
             let blurred = blurredTables
             var changes: [Change] = []
@@ -32,7 +32,7 @@ struct Ledger {
     }
 
     private(set) var intents: [TransactionID: Intent] = [:]
-    /// Replicas that began as copies of others' files, and the newest transaction that they have in common.
+    /// Replicas that began as copies of other files, with the newest transaction that both have.
     private var copies: [String: (source: String, number: Int64)] = [:]
 
     mutating func noteCopy(_ copy: String, of source: String, through number: Int64) {
@@ -45,7 +45,7 @@ struct Ledger {
         }
     }
 
-    /// A replica's transactions whose numbers lie beyond the range's beginning, up to its end.
+    /// A replica's transactions with numbers after the start of the range, up to its end.
     func intents(of replica: String, in numbers: Range<Int64>) -> [Intent] {
         if numbers.isEmpty { return [] }
         var inherited: [Intent] = []
@@ -60,7 +60,7 @@ struct Ledger {
         intents[id]?.isGone = true
     }
 
-    /// Every entry of the log is one whole transaction of its replica, or what is left of it (law 6).
+    /// Every entry of the log is one whole transaction of its replica, or the rest of it after a rebase (law 6).
     func check(_ entry: Oracle.Entry) throws(Violation) {
         guard intents[entry.info.id] != nil else {
             throw Violation("law 6", "position \(entry.position) holds transaction \(entry.info.id), which nobody committed")

@@ -4,7 +4,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// A replica's database as it is at one moment, read as another program would read it.
+/// The state of a replica's database, read as another program would read it.
 struct Look {
     /// A transaction of history.
     struct Recorded {
@@ -24,23 +24,23 @@ struct Look {
     var rows = Rows()
     var replica = ReplicaID(high: 0, low: 0)
     var position: Int64 = 0
-    /// Transactions of history up to this number are in the outbox, or were.
+    /// Transactions of history up to this number are or were in the outbox.
     var outboxed: Int64 = 0
-    /// Positions of own entries beyond `position`, in the order of their counters.
+    /// Positions of own entries after `position`, in the order of their counters.
     var ahead: [Int64] = []
-    /// Positions of parts that wait for the last of their transaction, which others made.
+    /// Positions of buffered parts of other replicas' transactions.
     var kept: [Int64] = []
     var outbox: [Waiting] = []
     /// The store knows that its rows must be compared with the log.
     var isInDoubt = false
     /// History up to this number was purged.
     var purged: Int64 = 0
-    /// Something in the outbox leaves children without parents, and is to be settled before it is sent.
+    /// Some transaction in the outbox leaves children without parents, which must be settled before it is sent.
     var unsettled = false
-    /// History since the look before.
+    /// History since the last look.
     var recorded: [Recorded] = []
 
-    /// What the numbers in stored bodies mean.
+    /// The table names for the ids in stored bodies.
     static func tableNumbers(_ db: Database) throws -> [Int: String] {
         var names: [Int: String] = [:]
         for row in try Row.fetchAll(db, sql: "SELECT id, name FROM annals_tables") { names[row["id"]] = row["name"] }
@@ -77,7 +77,7 @@ struct Look {
         }
     }
 
-    /// What is a number or a name, in one statement: it is compiled anew after every pull.
+    /// Numbers and names, read by one statement because SQLite compiles it again after every pull.
     private static let facts = """
         SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica', 'rows_in_doubt', 'purged')
         UNION ALL SELECT 'ahead', position FROM annals_ahead
@@ -86,7 +86,7 @@ struct Look {
         UNION ALL SELECT 'outbox parts', count(*) FROM annals_outbox_parts
         """
 
-    /// All that waits, the parts of each transaction put together.
+    /// The whole outbox, with the parts of each transaction joined.
     private static func outbox(_ db: Database, _ tables: [Int: String], hasParts: Bool) throws -> [Waiting] {
         var parts: [Int64: [Data]] = [:]
         let sql = "SELECT sequence, part, body FROM annals_outbox_parts ORDER BY sequence, part"
@@ -113,7 +113,7 @@ struct Look {
         return outbox
     }
 
-    /// All rows of the tables, value by value with storage class and bytes.
+    /// All rows of the tables, with storage class and bytes of each value.
     static func rows(_ db: Database, _ schema: Schema) throws -> Rows {
         var rows = Rows()
         for table in schema.tables {

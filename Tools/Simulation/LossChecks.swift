@@ -1,7 +1,7 @@
 import AnnalsCore
 
-/// Law 5, merge rule 34: after a rebase every value that a transaction asked for is in its row or in the journal, and so is
-/// every value that was there before and is no more, unless its author had seen it go.
+/// Law 5, merge rule 34: after a rebase, every value that a transaction wrote is in its row or in the journal. The same applies to
+/// every value that was there before and is gone, unless its author had seen it and removed it.
 struct LossChecks {
     let schema: Schema
     let rebase: Rebase
@@ -9,7 +9,7 @@ struct LossChecks {
     func run() throws(Violation) {
         var rows = rebase.start
         var names = NameBook(schema: schema)
-        // What the author asked for up to here.
+        // The author's changes so far.
         var asked: [Change] = []
         for entry in rebase.pulled {
             names.note(others: entry.changes)
@@ -44,8 +44,8 @@ struct LossChecks {
         }
     }
 
-    /// The key of an inserted row is another where a part of it was a reference, and the journal says what became of that;
-    /// the row is then a new one or one that had the key.
+    /// The key of an inserted row changes if a part of it is a reference whose result is in the journal. The row is then a new one
+    /// or one that had the key.
     private func noteDefaultedKeys(_ rewrite: Rebase.Rewrite, _ names: inout NameBook) {
         for change in rewrite.before.changes {
             guard let table = schema.table(change.table), case .insert(let row) = change.kind else { continue }
@@ -60,8 +60,8 @@ struct LossChecks {
         }
     }
 
-    /// A delete of what its author inserted before means that row, wherever it is, and not who has its key now; and where
-    /// its author put another row in the place, that one is there.
+    /// A delete of a row that its author inserted before means that row, wherever it is, and not the row that has its key now. If
+    /// the author moved another row to that key, that row is there.
     private func isWithdrawn(_ change: Change, _ asked: [Change]) -> Bool {
         guard let table = schema.table(change.table), case .delete(let row) = change.kind else { return false }
         return asked.contains { earlier in
@@ -78,9 +78,9 @@ struct LossChecks {
         }
     }
 
-    // MARK: (a) What was asked for
+    // MARK: (a) The author's values
 
-    /// `called`: what the author called rows before this transaction, `names`: and after it.
+    /// `called` has the author's names of rows before this transaction, and `names` those after it.
     private func checkAsked(
         _ change: Change, _ rewrite: Rebase.Rewrite, _ rows: Rows, _ called: NameBook, _ names: NameBook
     ) throws(Violation) {
@@ -110,7 +110,7 @@ struct LossChecks {
         _ table: Table, _ keys: [[Cell]], _ place: Int, _ value: Cell, _ change: Change, _ rewrite: Rebase.Rewrite, _ rows: Rows,
         _ names: NameBook
     ) throws(Violation) {
-        // Combined values lose nothing.
+        // Combined values are not lost.
         if !table.key.contains(place), rebase.policies.combines(table, place) { return }
         for key in keys {
             guard let row = rows.rows(of: table.name)[key] else { continue }
@@ -127,20 +127,20 @@ struct LossChecks {
             "\(change.text): \(table.columns[place].name) = \(value.literal) is neither in the row nor in the journal")
     }
 
-    /// A reference follows its parent, and a key that is a reference does too.
+    /// A reference follows its parent, and so does a key that is a reference.
     private func isRenamed(_ table: Table, _ place: Int, _ value: Cell, now: Cell, _ names: NameBook) -> Bool {
         table.references.contains { reference in
             guard let part = reference.columns.firstIndex(of: place), let parent = schema.table(reference.parent) else { return false }
             if names.isUnclear(parent) { return true }
             let folded = reference.collations[part].folded(now)
-            // Spelled as its parent spells it.
+            // The reference has its parent's spelling.
             if reference.collations[part].folded(value) == folded { return true }
-            // The other parts of the parent's key are not at hand; whoever was renamed to this part will do.
+            // The other parts of the parent's key are unknown here, so any row that was renamed to this part is accepted.
             return names.renamed(parent, part, value).contains(folded)
         }
     }
 
-    // MARK: (b) What was there
+    // MARK: (b) The values before
 
     private func checkLost(
         _ change: Change, _ rows: Rows, _ rewrite: Rebase.Rewrite, _ asked: [Change], _ names: NameBook
@@ -167,12 +167,12 @@ struct LossChecks {
         }
     }
 
-    /// Whether the author asked for this very value's end, here or in an earlier transaction that got no further.
+    /// Whether the author removed exactly this value, here or in an earlier transaction that was dropped.
     private func hasSeen(
         _ table: Table, _ key: [Cell], _ place: Int, _ value: Cell, _ asked: [Change], _ names: NameBook
     ) -> Bool {
         let folded = names.candidates(table, key)
-        // A key may be another by now, because the row was renumbered before.
+        // The key may have changed because the row was renumbered before.
         func isMeant(_ key: [Cell]) -> Bool { names.candidates(table, key).contains { folded.contains($0) } }
         return asked.contains { change in
             guard change.table == table.name else { return false }
@@ -189,7 +189,7 @@ struct LossChecks {
 
     // MARK: The journal
 
-    /// What a line says of one column; nil when it says nothing.
+    /// The value that a journal entry has for one column; nil if it has none.
     private func value(
         _ line: JournalEntry, _ table: Table, _ place: Int, in side: KeyPath<JournalEntry, [Value]?>
     ) -> Cell? {

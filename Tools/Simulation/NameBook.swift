@@ -1,5 +1,5 @@
-/// Where rows are: which key a row has now that an author called otherwise, because others moved it, because it was
-/// renumbered, or because its own move was refused.
+/// Maps the keys that an author uses to the rows' current keys. They differ if others moved a row, if it was renumbered, or if its
+/// own move was refused.
 struct NameBook {
     private struct Name: Hashable {
         var table: String
@@ -15,7 +15,7 @@ struct NameBook {
         self.schema = schema
     }
 
-    /// Others moved and deleted rows.
+    /// Notes moves and deletes by others.
     mutating func note(others changes: [Change]) {
         for (name, key) in moves(changes) { rename(name, to: key) }
         for change in changes {
@@ -24,27 +24,26 @@ struct NameBook {
         }
     }
 
-    /// What the author inserted under one key has another now. Who came to the first key by a move is another row.
+    /// The row that the author inserted under one key has another key now. A row that moved to the first key is another row.
     mutating func note(_ table: Table, _ key: [Cell], isNow now: [Cell]) {
         names[Name(table: table.name, key: fold(table, key))] = fold(table, now)
     }
 
-    /// The author asked for moves, and some of them, or others, were done: from now on it calls rows by the keys it
-    /// asked for.
+    /// Notes the moves that the author wrote and the moves that were done. From now on the author uses the keys that it wrote.
     mutating func note(asked: [Change], done: [Change]) {
         let done = moves(done)
         for (name, key) in done { rename(name, to: key) }
         for (name, wanted) in moves(asked) { names[Name(table: name.table, key: wanted)] = names[name] ?? name.key }
     }
 
-    /// It is not known which rows of these tables the author moved, and so not whom it means by a key.
+    /// It is unknown which rows of these tables the author moved, so the meaning of its keys is unknown.
     mutating func noteUnclear(_ tables: Set<String>) {
         unclear.formUnion(tables)
     }
 
     func isUnclear(_ table: Table) -> Bool { unclear.contains(table.name) }
 
-    /// Everyone who is called by a key, or was found there, is found under another.
+    /// Changes the current key of all rows that had the old key.
     private mutating func rename(_ name: Name, to key: [Cell]) {
         for (earlier, now) in names where earlier.table == name.table && now == name.key { names[earlier] = key }
         names[name] = key
@@ -60,9 +59,9 @@ struct NameBook {
         }
     }
 
-    // MARK: Asking
+    // MARK: Queries
 
-    /// The keys under which the row may be now that its author calls by `key`.
+    /// The keys that the row may have now, if its author uses `key`.
     func candidates(_ table: Table, _ key: [Cell]) -> [[Cell]] {
         let folded = fold(table, key)
         var candidates = [folded]
@@ -77,7 +76,7 @@ struct NameBook {
         return candidates
     }
 
-    /// A key that is a reference follows its parent: what its parts may be now.
+    /// The possible current values of key parts that are references, because these follow their parents.
     private func renamedParts(_ table: Table, _ candidates: [[Cell]]) -> [(Int, Cell)] {
         table.references.flatMap { reference -> [(Int, Cell)] in
             guard let parent = schema.table(reference.parent) else { return [] }
@@ -90,7 +89,8 @@ struct NameBook {
         }
     }
 
-    /// What one part of a key became where it was `value` before, by itself or after the parent that it refers to.
+    /// The values that one part of a key may have now if it was `value`, because the row was renamed or the parent that it refers
+    /// to.
     func renamed(_ table: Table, _ part: Int, _ value: Cell) -> Set<Cell> {
         renamed(table, part, value, seen: [])
     }
@@ -109,7 +109,7 @@ struct NameBook {
         return renamed
     }
 
-    /// Whether the row that was called so is no longer there.
+    /// Whether the row with this key is no longer there.
     func isGone(_ table: Table, _ key: [Cell]) -> Bool {
         let name = Name(table: table.name, key: fold(table, key))
         return gone.contains(name) || names[name] != nil

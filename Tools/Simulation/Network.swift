@@ -1,4 +1,4 @@
-/// What becomes of one request: drawn from the seed, the step that made it and its number there, so that leaving out
+/// What happens to one request. It is drawn from the seed, the step that made it and its number in the step, so that leaving out
 /// another step changes nothing here.
 struct RowOutcome {
     /// Milliseconds on the way to the relay and back.
@@ -6,12 +6,12 @@ struct RowOutcome {
     var back: Int64
     var isRequestLost = false
     var isAnswerLost = false
-    /// The relay is overloaded and says so.
+    /// The relay answers that it is overloaded.
     var isRefused = false
-    /// A copy that arrives so much later again.
+    /// A copy of the request arrives this much later.
     var repeatedAfter: Int64?
 
-    /// How long a replica waits for an answer that does not come.
+    /// How long a replica waits for a missing answer.
     static let patience: Int64 = 1_500
 
     init(_ plan: NetworkPlan, seed: UInt64, step: Int, request: Int) {

@@ -1,16 +1,15 @@
 import AnnalsCore
 import AnnalsWire
 
-/// Says what the rows must be at every position of the log, and judges the log itself.
+/// Computes the correct rows at every position of the log, and checks the log itself.
 ///
-/// It applies the log to plain dictionaries. Of the product it uses the wire format's decoder and the values that this
-/// hands out, because the log's bytes are what it is about; nothing else.
+/// It applies the log to plain dictionaries. From the product it uses only the decoder of the wire format and its value types,
+/// because it must read the log's bytes.
 struct Oracle {
-    /// One transaction of the log, or a part of one that came in parts: it takes effect with the last of them, and the
-    /// others do nothing.
+    /// One transaction of the log, or a part of one. A transaction in parts takes effect with its last part; the others do nothing.
     struct Entry: Sendable {
         var position: Int64
-        /// Where the parts of its transaction stand; its own position alone for most.
+        /// The positions of all parts of its transaction; for most transactions only its own position.
         var span: ClosedRange<Int64>
         var replica: ReplicaID
         var base: Int64
@@ -20,10 +19,10 @@ struct Oracle {
         var journal: [JournalEntry]
         var policies: [PolicySetting] = []
         var resolutions: [ConflictResolution] = []
-        /// It stands for all that a replica which came back by a snapshot did not see; who wrote what is not known.
+        /// It represents everything that a replica missed before it resynced from a snapshot; authors and times are unknown.
         var isSnapshot = false
 
-        /// Whether its transaction is whole with it.
+        /// Whether it completes its transaction.
         var isWhole: Bool { position == span.upperBound }
     }
 
@@ -31,15 +30,15 @@ struct Oracle {
     private let constraints: Constraints
     private let cipher: SpaceCipher?
     private(set) var entries: [Entry] = []
-    /// The rows at each position, 0 among them.
+    /// The rows at each position, including 0.
     private var states: [Rows]
     private var positions: [TransactionID: Int64] = [:]
-    /// What a copied file may push though its other half did: that lay in the part of the log that was gone.
+    /// Transactions that a copied file may push although another copy pushed them, because that part of the log was purged.
     private var repeatable: Set<TransactionID> = []
-    /// The parts of a transaction whose last one has not come.
+    /// The parts of a transaction whose last part has not arrived.
     private var gathered: GatheredParts?
 
-    /// - Parameter cipher: of the space, where it is sealed.
+    /// - Parameter cipher: the space's cipher, if the space is encrypted.
     init(schema: Schema, rows: Rows, cipher: SpaceCipher? = nil) throws(Violation) {
         self.schema = schema
         self.cipher = cipher
@@ -56,10 +55,10 @@ struct Oracle {
 
     func position(of transaction: TransactionID) -> Int64? { positions[transaction] }
 
-    /// Whether a position lies between the parts of one transaction, where nobody may be (law 6).
+    /// Whether a position is between the parts of one transaction. No replica may be there (law 6).
     func isInside(_ position: Int64) -> Bool { position > 0 && !entry(at: position).isWhole }
 
-    /// Whether these are the first parts of a transaction, right behind a position, and not all of them.
+    /// Whether these are the first parts of a transaction, directly after a position, but not all of them.
     func isBeginning(_ kept: [Int64], after position: Int64) -> Bool {
         guard let last = kept.last, kept == Array(position + 1...max(last, position + 1)), last <= head else { return false }
         return isInside(last) && entry(at: last).span.lowerBound == position + 1
@@ -69,7 +68,7 @@ struct Oracle {
         repeatable.insert(transaction)
     }
 
-    /// Takes in what the log has that is not known yet, which ends with a whole transaction.
+    /// Adds the new entries of the log, which must end with a whole transaction.
     mutating func absorb(_ frames: [LogFrame]) throws(Violation) {
         for frame in frames where frame.lastPosition.rawValue > head {
             do {

@@ -1,124 +1,124 @@
 import AnnalsCore
 
-/// Everything that a run does, drawn beforehand from its seed: so a run can be printed, and steps can be left out of it
-/// to see whether it still fails.
+/// Everything that a run does, drawn from its seed in advance. So a run can be printed, and steps can be left out to see whether it
+/// still fails.
 struct Plan: Sendable {
     var seed: UInt64
     var schema: Schema
-    /// Rows that are there before the space begins, each its own statement.
+    /// Rows that exist before the space is created, one statement each.
     var rows: [String]
     var replicas: [ReplicaPlan]
     var network: NetworkPlan
-    /// nil in worlds where everything fits into one batch and one page.
+    /// nil in worlds in which everything fits into one batch and one page.
     var sizes: SizePlan?
-    /// nil in worlds where the space's first snapshot is the only one.
+    /// nil in worlds in which the space's first snapshot is the only one.
     var snapshots: SnapshotPlan?
-    /// The space has a key, drawn from the seed.
+    /// The space is encrypted with a key that is drawn from the seed.
     var isSealed = false
     var steps: [Step]
 
-    /// How many milliseconds of virtual time the steps take.
+    /// The milliseconds of virtual time that the steps take.
     var length: Int64 { steps.last?.at ?? 0 }
 }
 
-/// One replica's surroundings.
+/// The environment of one replica.
 struct ReplicaPlan: Sendable {
-    /// Kept in a file instead of in memory.
+    /// The database is in a file and not in memory.
     var isInFile = false
-    /// How far its wall clock is ahead of the true time at the beginning, in milliseconds.
+    /// How far its wall clock is ahead of the true time at the start, in milliseconds.
     var clockOffset: Int64 = 0
     /// How much faster its clock runs, in thousandths.
     var clockDrift: Int64 = 0
 }
 
-/// How little fits into what travels, so that transactions do so in parts.
+/// Small size limits, so that transactions travel in parts.
 struct SizePlan: Sendable {
-    /// Plain bytes after which a transaction is continued in another part.
+    /// Plain bytes after which a transaction continues in another part.
     var partBytes: Int
-    /// Plain bytes beyond which a body is cut into pieces; nil where none is.
+    /// Plain bytes above which a body is cut into pieces; nil: never.
     var pieceBytes: Int?
-    /// What the relay puts into one page, at least one batch; nil for all that is asked for.
+    /// The size of a page from the relay, at least one batch; nil: no limit.
     var pageBytes: Int?
 }
 
 /// When the relay asks for a snapshot.
 struct SnapshotPlan: Sendable {
-    /// The log has so many positions more than the newest snapshot.
+    /// When the log has this many positions after the newest snapshot.
     var positions: Int64
-    /// Milliseconds that a replica has for it, before another one is asked.
+    /// Milliseconds that a replica has for it before another one is asked.
     var lease: Int64
-    /// So many are kept.
+    /// The number of snapshots that the relay keeps.
     var kept: Int
 }
 
-/// How bad the network is, in percent of requests.
+/// The network's faults, in percent of requests.
 struct NetworkPlan: Sendable {
     var lostRequests = 0
     var lostAnswers = 0
     var repeated = 0
     var refused = 0
-    /// The longest ordinary delay one way, in milliseconds.
+    /// The longest normal delay one way, in milliseconds.
     var delay = 20
 
     static let perfect = NetworkPlan()
 }
 
 struct Step: Sendable {
-    /// What the network does to a step's requests is drawn from this number, which stays when other steps are left out.
+    /// The network's faults in a step are drawn from this number, which does not change if other steps are left out.
     var number: Int
-    /// Milliseconds of virtual time since the beginning.
+    /// Milliseconds of virtual time since the start.
     var at: Int64
     var replica: Int
     var action: Action
 
     enum Action: Sendable {
-        /// `isTolerant`: goes on after a statement that SQLite refused.
+        /// `isTolerant`: continues after a statement that SQLite refused.
         case write(statements: [String], isTolerant: Bool)
-        /// Another program writes, which knows nothing of Annals. `checksParents`: with foreign keys on.
+        /// An external program writes without Annals. `checksParents`: with foreign keys on.
         case strangerWrites(statements: [String], isTolerant: Bool, checksParents: Bool)
-        /// Another program brings a table into another form, or drops its triggers, and writes on before anybody looks: what
-        /// it writes into that table nobody sees. With foreign keys off, as that is done.
+        /// An external program rebuilds a table or drops its triggers, and continues to write before the store checks. Its writes
+        /// to that table are not captured. Foreign keys are off.
         case strangerRebuilds(Rebuild, statements: [String], isTolerant: Bool)
         case sync(Direction)
-        /// Asks for the status, which seals what strangers wrote.
+        /// Asks for the status, which records external writes.
         case look
-        /// Notes the present token and rows; at the end history must lead back there.
+        /// Stores the current token and rows. At the end, history must lead back to them.
         case remember
         case crash(CrashPoint, downFor: Int64)
         case cut(for: Int64)
         case turnClock(by: Int64)
-        /// Another replica comes, from the relay's snapshot and the log after it.
+        /// Another replica is made from the relay's snapshot and the log after it.
         case newcomer
-        /// Its file is copied, and a replica goes on with the copy.
+        /// Its file is copied, and another replica continues with the copy.
         case copy
-        /// Conflict policies are set for the space, or as an override of this replica.
+        /// Sets a conflict policy for the space, or an override for this replica.
         case setPolicy(PolicySetting, isOverride: Bool)
-        /// Somebody settles the nth open conflict, counted round and round.
+        /// Resolves the nth open conflict, modulo their number.
         case resolve(Int, taking: JournalEntry.Side)
-        /// The relay's data are backed up.
+        /// Makes a backup of the relay's data.
         case backUpRelay
-        /// The relay gets back what was backed up.
+        /// Restores the relay from the backup.
         case restoreRelay
-        /// The relay's process dies, and is started again on what it left.
+        /// The relay's process dies and is started again on its data.
         case crashRelay(RelayCrash)
-        /// The relay drops the log as far as its rules allow, to a snapshot.
+        /// The relay purges the log up to a snapshot, as far as its rules allow.
         case purgeRelay(RelayPurge)
-        /// The store drops old history.
+        /// The store purges old history.
         case purgeHistory(HistoryPurge, isForced: Bool)
-        /// From now on syncs drop what is older than so many milliseconds.
+        /// From now on, syncs purge history that is older than this, in milliseconds.
         case setRetention(Int64)
-        /// A program that reads the store's history takes the next transactions; it is registered the first time.
+        /// A program that reads the store's history gets the next transactions; the first time it is registered.
         case consume(reader: Int, limit: Int)
     }
 
     struct RelayCrash: Sendable, Equatable {
         enum Point: Sendable, Equatable {
             case now
-            /// Of a commit: what it wrote is undone.
+            /// Before a commit: its writes are undone.
             case before
-            /// So much of what the commit writes arrives.
+            /// Only this part of the commit's bytes is written.
             case within(thousandths: Int)
-            /// The commit is durable, and nobody gets its answer.
+            /// The commit is durable, and no replica gets its answer.
             case after
         }
 
@@ -129,36 +129,36 @@ struct Step: Sendable {
     }
 
     struct RelayPurge: Sendable {
-        /// Replicas that are said to be gone for good.
+        /// Replicas that are retired before the purge.
         var retired: [Int] = []
-        /// Those not seen for so many milliseconds hold nothing back.
+        /// Replicas that were silent for this many milliseconds do not limit the purge.
         var silence: Int64
-        /// Nobody holds anything back.
+        /// No replica limits the purge.
         var isForced: Bool
     }
 
     enum HistoryPurge: Sendable {
-        /// What is before the nth token that is remembered, counted round and round.
+        /// History before the nth remembered token, modulo their number.
         case token(Int)
-        /// What is so many milliseconds old.
+        /// History that is older than this, in milliseconds.
         case age(Int64)
-        /// What every reader has read.
+        /// History that every reader has read.
         case consumed
     }
 
     struct Rebuild: Sendable {
         var table: String
-        /// Only the triggers go; otherwise the table is made anew, and its rows are copied.
+        /// Only drops the triggers; otherwise the table is created again and its rows are copied.
         var dropsOnlyTriggers: Bool
     }
 
     enum Direction: Sendable { case both, pushOnly, pullOnly }
 }
 
-/// Where a process dies.
+/// When a process dies.
 enum CrashPoint: Sendable, Equatable {
     case now
-    /// At the nth commit from now on, before it is done or right after.
+    /// At the nth commit from now on, before it is done or directly after it.
     case beforeCommit(Int)
     case afterCommit(Int)
 }

@@ -31,7 +31,7 @@ struct PlanMaker {
         hasPolicies = features.policies && dice.chance(35)
         let steps = (0..<dice.number(10...24)).map { number in step(number, replicas: count, &workload) }
         var plan = Plan(seed: seed, schema: schema, rows: rows, replicas: replicas, network: network, steps: steps)
-        // Not drawn, so that the other worlds stay as they were.
+        // Not drawn, so that the other worlds do not change.
         plan.isSealed = features.sealedSpaces && seed % 8 == 5
         if features.parts { divide(&plan) }
         if features.scenes { Scenes.add(to: &plan, features) }
@@ -41,14 +41,13 @@ struct PlanMaker {
         return plan
     }
 
-    /// One world in four is one of transactions in parts. It is drawn by dice of its own: the other worlds stay as they were
-    /// before there were any.
+    /// Makes one world in four a world of transactions in parts. It uses its own dice, so that the other worlds do not change.
     private func divide(_ plan: inout Plan) {
         var dice = Dice(seed: seed, 8)
         guard dice.chance(25) else { return }
         plan.sizes = SizePlan(
             partBytes: dice.one(of: [1, 1, 1, 8, 16, 40]), pageBytes: dice.chance(75) ? dice.one(of: [1, 200, 400, 900]) : nil)
-        // Not drawn, so that the other worlds stay as they were.
+        // Not drawn, so that the other worlds do not change.
         plan.sizes?.pieceBytes = [nil, 60, 150][Int(seed % 3)]
         let writes = plan.steps.compactMap(\.action.statements)
         for number in plan.steps.indices where plan.steps[number].action.goesOn && dice.chance(40) {
@@ -61,7 +60,7 @@ struct PlanMaker {
         plan.insert(crashes)
     }
 
-    /// A process dies while parts are on their way, or between them; nil for steps that send nothing.
+    /// A crash while parts are sent, or between them; nil for steps that send nothing.
     private func crash(during step: Step, _ number: Int, delay: Int, _ dice: inout Dice) -> Step? {
         guard case .sync = step.action else { return nil }
         let commits = dice.number(1...12)
@@ -70,7 +69,7 @@ struct PlanMaker {
         return Step(number: number, at: at, replica: step.replica, action: .crash(point, downFor: Int64(dice.number(0...1_500))))
     }
 
-    /// Steps that were not drawn with the others have numbers beyond theirs; `RareEvents` has higher ones.
+    /// Added steps have numbers after those of the other steps; those of `RareEvents` are higher.
     private static let firstAddedStep = 500
 
     private mutating func replica() -> ReplicaPlan {

@@ -1,7 +1,7 @@
 import AnnalsCore
 
 extension Plan {
-    /// The plan in lines that a person can follow.
+    /// The plan as readable lines.
     var lines: [String] {
         schema.statements.map { "schema: \($0)" } + rows.map { "rows: \($0)" } + replicas.enumerated().map { "r\($0): \($1.text)" }
             + ["network: \(network.text)"] + [sizes?.text, snapshots?.text, isSealed ? "sealed" : nil].compactMap { $0 } + steps.map(\.text)

@@ -1,9 +1,9 @@
 import AnnalsCore
 
-/// The conflict policies in force at one replica, from the settings alone: the narrower scope stands, and of one scope
-/// the replica's own over the space's.
+/// The conflict policies in force at one replica, computed from the settings. The narrower scope wins; in the same scope the
+/// replica's own setting wins over the space's.
 struct PolicyBook {
-    /// What holds for one table.
+    /// The rules for one table.
     struct Rules {
         /// nil: column by column.
         var row: String?
@@ -44,7 +44,7 @@ struct PolicyBook {
     private var space: [Place: PolicySetting] = [:]
     private var own: [Place: PolicySetting] = [:]
 
-    /// Those of the space, for comparing.
+    /// The space's settings, for a comparison.
     var settings: Set<PolicySetting> { Set(space.values) }
 
     mutating func set(_ settings: [PolicySetting]) { Self.put(settings, &space) }
@@ -71,7 +71,7 @@ struct PolicyBook {
         return rules
     }
 
-    /// Whether values of a column may become one that nobody wrote.
+    /// Whether the policy can combine values of a column into a new value.
     func combines(_ table: Table, _ place: Int) -> Bool {
         let policy = rules(table.name).policy(of: table.columns[place].name)
         return ["sum", "min", "max", "union", "json", "text"].contains(policy) || policy.hasPrefix("sql:")

@@ -1,18 +1,17 @@
 import GRDB
 import Synchronization
 
-/// Lets a replica's process die at a commit: before it is done, which SQLite then rolls back, or right after.
+/// Makes a replica's process die at a commit: before it is done, which SQLite then rolls back, or directly after it.
 ///
-/// A process that is dead commits nothing and asks nobody any more, whatever its tasks still try. What SQLite has
-/// committed stays.
+/// A dead process commits nothing and sends no request, even if its tasks continue. Data that SQLite has committed stays.
 final class Power: TransactionObserver, Sendable {
     struct Cut: Error {}
 
     private struct State {
         var isDead = false
-        /// Commits to come until it dies, and whether the last of them is done.
+        /// The number of commits until it dies, and whether the last of them is done.
         var countdown: (commits: Int, isDone: Bool)?
-        /// Another program uses the connection.
+        /// An external program uses the connection.
         var isStranger = false
     }
 
@@ -34,14 +33,14 @@ final class Power: TransactionObserver, Sendable {
         state.withLock { $0 = State() }
     }
 
-    /// Runs what another program does, which dies at other times.
+    /// Runs the writes of an external program, which does not die with this process.
     func withStranger<T>(_ body: () throws -> T) rethrows -> T {
         state.withLock { $0.isStranger = true }
         defer { state.withLock { $0.isStranger = false } }
         return try body()
     }
 
-    // MARK: What SQLite tells
+    // MARK: SQLite's notices
 
     func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
 

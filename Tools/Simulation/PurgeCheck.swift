@@ -1,19 +1,19 @@
-/// How far a store's history was purged, held against who still needs what (law 10).
+/// Checks how far a store's history was purged against what is still needed (law 10).
 struct PurgeCheck {
     var before: Int64
     var now: Int64
-    /// Nobody was to hold it back.
+    /// No reader was to limit it.
     var isForced: Bool
     var readers: [Int: Replica.Reader]
     /// Numbers of own transactions that the space has not ordered yet.
     var unpushed: [Int64] = []
 
-    /// Readers that the purge passed.
+    /// Readers whose positions were purged.
     var passed: [Int] {
         readers.filter { $0.value.number < now && !$0.value.isUnclear && !$0.value.isExpired }.keys.sorted()
     }
 
-    /// What is wrong with it.
+    /// The error in the purge; nil if there is none.
     var complaint: String? {
         if now < before { return "and before up to \(before)" }
         if isForced { return nil }
@@ -22,20 +22,20 @@ struct PurgeCheck {
     }
 }
 
-/// What a purge before a token did (laws 8 and 10).
+/// Checks a purge before a token (laws 8 and 10).
 struct TokenPurgeCheck {
     var token: Int64
-    /// How far history was purged before, and is now.
+    /// The horizon before and after the purge.
     var before: Int64
     var now: Int64
-    /// Where a table's history begins anew: what lies before can be read by nobody, and goes with every purge.
+    /// The point where a table's history starts again. No token can reach what is before it, and every purge deletes it.
     var gap: Int64 = 0
-    /// Nobody was to hold it back.
+    /// No reader was to limit it.
     var isForced: Bool
-    /// It was told that the token has expired.
+    /// The purge threw the error that the token has expired.
     var isExpired = false
 
-    /// What is wrong with it.
+    /// The error in the purge; nil if there is none.
     var complaint: (law: String, text: String)? {
         let oldest = max(before, gap)
         guard isExpired == (token < oldest) else {

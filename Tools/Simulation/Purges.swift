@@ -1,4 +1,4 @@
-/// Draws worlds in which something is dropped for good, by dice of their own: the log before a snapshot, and stores' history.
+/// Draws purges with its own dice: of the log before a snapshot, and of stores' history.
 enum Purges {
     /// Percent of worlds.
     private static let ofRelay = 17
@@ -16,7 +16,8 @@ enum Purges {
 
     // MARK: The relay
 
-    /// Somebody is away for a while, others go on and make snapshots, and the log before one is dropped. Then it is back.
+    /// One replica is offline for a while. Others continue and make snapshots, and the log before one is purged. Then the replica
+    /// returns.
     private static func purgeRelay(_ plan: inout Plan, _ features: Features, _ dice: inout Dice) {
         plan.snapshots = SnapshotPlan(
             positions: Int64(dice.number(1...3)), lease: dice.one(of: [0, 300, 5_000]), kept: dice.one(of: [1, 2, 8]))
@@ -38,12 +39,12 @@ enum Purges {
         add(away, write())
         for _ in 0..<dice.number(1...3) { add(other, write()) }
         add(other, .sync(.both), after: 1)
-        // What is written while the exchange is under way waits when the snapshot is made.
+        // Writes during the exchange are in the outbox when the snapshot is made.
         for _ in 0..<dice.number(0...2) { add(other, write(), after: dice.number(1...8 * delay)) }
         if features.crashes, dice.chance(15) {
             add(other, .crash(dice.one(of: [.now, .beforeCommit(dice.number(1...4))]), downFor: 300), after: dice.number(1...8 * delay))
         }
-        // Long enough for the exchange to have ended, mostly.
+        // The pause is usually long enough for the exchange to end.
         time += Int64(10 * delay + (plan.network.losesAnything ? 2_000 : 50))
         if dice.chance(30) { add(other, write()) }
         let silence = dice.one(of: [0, 0, time - begin, 1 << 40])
@@ -66,7 +67,7 @@ enum Purges {
 
     // MARK: History
 
-    /// One store's history is read, remembered and dropped, all or in part.
+    /// One store's history is read, remembered, and purged completely or in part.
     private static func purgeHistory(_ plan: inout Plan, _ features: Features, _ dice: inout Dice) {
         let replica = dice.number(0...plan.replicas.count - 1)
         let length = Int(plan.length)
@@ -92,7 +93,7 @@ enum Purges {
             if dice.chance(50) { add(.remember, at: time + 1) }
             if dice.chance(60) { add(.consume(reader: dice.number(0...1), limit: 2), at: time + 2) }
         }
-        // A sync applies the store's own rule once an hour.
+        // A sync applies the store's retention once an hour.
         if dice.chance(30) {
             let time = dice.number(0...length)
             add(.setRetention(Int64(dice.number(0...length))), at: time)

@@ -1,4 +1,4 @@
-/// What is going to happen, in the order of virtual time; at the same moment, in the order in which it was arranged.
+/// The scheduled events in the order of virtual time. Events at the same time are in the order in which they were scheduled.
 struct Queue<Event> {
     private var heap: [(time: Int64, number: Int, event: Event)] = []
     private var count = 0
@@ -25,10 +25,10 @@ struct Queue<Event> {
         return (first.time, first.event)
     }
 
-    /// Replaces everything that is arranged by something else at the same time, or by nothing.
+    /// Replaces every scheduled event by another one at the same time, or removes it.
     mutating func replaceAll(_ replace: (Event) -> Event?) {
         heap = heap.compactMap { entry in replace(entry.event).map { (entry.time, entry.number, $0) } }
-        // What is sorted is a heap.
+        // A sorted array is a heap.
         heap.sort { ($0.time, $0.number) < ($1.time, $1.number) }
     }
 

@@ -1,4 +1,4 @@
-/// Draws what happens seldom into a plan, by dice of its own: all that was drawn before stays as it was.
+/// Draws rare events into a plan with its own dice, so that everything drawn before stays the same.
 enum RareEvents {
     /// Percent of worlds.
     private static let unseenWrites = 10
@@ -32,7 +32,7 @@ enum RareEvents {
 }
 
 extension Plan {
-    /// What happens at the same time stays in its order.
+    /// Steps at the same time keep their order.
     mutating func insert(_ more: [Step]) {
         steps = (steps + more).enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
     }

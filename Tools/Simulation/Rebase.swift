@@ -2,17 +2,17 @@ import AnnalsCore
 import AnnalsHistory
 import AnnalsStore
 
-/// One rebase as it looks from outside: the unsent transactions before and after, and what was pulled between.
+/// One rebase as seen from outside: the unsent transactions before and after, and what was pulled in between.
 struct Rebase {
     /// An unsent transaction, and what the rebase made of it.
     struct Rewrite {
         var before: DecodedBody
-        /// nil when nothing is left of it.
+        /// nil if nothing is left of it.
         var after: DecodedBody?
-        /// Whether `before` is what stood in the outbox. What got there in the same step that rebased it was not seen
-        /// there; then only the rows that its program changed are known, and not which of them moved.
+        /// Whether `before` was in the outbox. If a transaction was moved to the outbox and rebased in the same step, it was never
+        /// seen in the outbox. Then only the rows that its program changed are known, and not which of them moved.
         var isExact = true
-        /// Tables of which it is not known what moved.
+        /// Tables in which it is unknown which rows moved.
         var blurredTables: Set<String> = []
 
         var text: String {
@@ -21,7 +21,7 @@ struct Rebase {
             return journal.isEmpty ? what : "\(what), journal \(journal.map { "\($0.kind) \($0.table) \($0.columns) \($0.winner)" })"
         }
 
-        /// What the rebase did with it, as changes.
+        /// The changes of the transaction after the rebase.
         var changes: [Change] { after?.changes ?? [] }
 
         /// The conflicts that this rebase settled.
@@ -38,22 +38,22 @@ struct Rebase {
     var replica: ReplicaID
     /// In local order.
     var rewrites: [Rewrite]
-    /// Others' entries that were taken in.
+    /// Entries of others that were applied.
     var pulled: [Oracle.Entry]
-    /// The rows under the outbox: the log and own entries ahead.
+    /// The rows without the outbox: the log and own entries ahead.
     var start: Rows
-    /// Own work that is among the pulled entries, because another copy of the file pushed it: what it was here.
+    /// Own transactions among the pulled entries, because another copy of the file pushed them, with their content here.
     var known: [TransactionID: DecodedBody] = [:]
-    /// Those by which it was settled.
+    /// The policies that settled the conflicts.
     var policies = PolicyBook()
 }
 
 extension SimulatedSpace {
-    /// What became of the outbox between two looks; nil when nothing was pulled.
+    /// What happened to the outbox between two looks; nil if nothing was pulled.
     func rebase(_ replica: Replica, _ before: Look, _ now: Look) throws(Violation) -> Rebase? {
         let oracle = log(of: replica)
         let passed = (before.position..<max(before.position, now.position)).map { oracle.entry(at: $0 + 1) }
-        // What the relay said is this file's own was in its rows before.
+        // Entries that the relay reported as accepted from this file were in its rows before.
         var pulled = passed.filter { $0.isWhole && !replica.accepted.contains($0.position) }
         guard !pulled.isEmpty || before.unsettled || hasSettled(replica, now) else { return nil }
         var start = oracle.rows(at: now.position)
@@ -61,8 +61,8 @@ extension SimulatedSpace {
         let isBack = cameBack(replica, before, now)
         if isBack { pulled = try [difference(passed, from: rowsBelowOutbox(before, oracle), to: start)] }
         let after = Dictionary(now.outbox.map { ($0.id, $0.decoded) }, uniquingKeysWith: { $1 })
-        // A copy of the file may have sent one already; until that is pulled it waits here too. Whoever takes a snapshot
-        // instead does not learn of it, and lays all that waited on top.
+        // A copy of the file may have sent a transaction already; until that is pulled, it is in the outbox here too. A replica
+        // that resyncs from a snapshot does not see this, and rebases its whole outbox.
         func isUnsent(_ id: TransactionID) -> Bool {
             isBack || oracle.position(of: id).map { $0 > now.position && !now.ahead.contains($0) } ?? true
         }
@@ -80,14 +80,14 @@ extension SimulatedSpace {
             known: Dictionary(known, uniquingKeysWith: { $1 }), policies: policies(replica, before, pulled: pulled))
     }
 
-    /// The log at a replica's position, and its own entries beyond it.
+    /// The log at a replica's position, with its own entries after it.
     private func rowsBelowOutbox(_ look: Look, _ oracle: Oracle) throws(Violation) -> Rows {
         var rows = oracle.rows(at: look.position)
         for position in look.ahead { try rows.apply(oracle.entry(at: position).changes, plan.schema) }
         return rows
     }
 
-    /// All that a snapshot has otherwise, as one entry of nobody in particular; row by row, since it does not tell who moved.
+    /// All differences to a snapshot as one entry without a known author, row by row, because it does not show which rows moved.
     private func difference(_ passed: [Oracle.Entry], from before: Rows, to after: Rows) -> Oracle.Entry {
         var entry = passed[passed.count - 1]
         entry.isSnapshot = true
@@ -97,13 +97,13 @@ extension SimulatedSpace {
         return entry
     }
 
-    /// Whether strangers' writes were sealed that left children without parents.
+    /// Whether external writes were recorded that left children without parents.
     private func hasSettled(_ replica: Replica, _ now: Look) -> Bool {
         now.recorded.contains { $0.origin == TransactionOrigin.external.rawValue }
             && now.recorded.contains { $0.origin == TransactionOrigin.rebase.rawValue }
     }
 
-    /// What was in force before, and over it what the page brings.
+    /// The policies before, with those of the pulled page on top.
     private func policies(_ replica: Replica, _ before: Look, pulled: [Oracle.Entry]) -> PolicyBook {
         var book = PolicyBook()
         let oracle = log(of: replica)

@@ -1,4 +1,4 @@
-/// Draws worlds whose relay dies, by dice of their own.
+/// Draws worlds in which the relay dies, with its own dice.
 enum RelayCrashes {
     /// Percent of worlds.
     private static let share = 40
@@ -7,7 +7,7 @@ enum RelayCrashes {
     static func add(to plan: inout Plan, _ features: Features) {
         var dice = Dice(seed: plan.seed, 16)
         guard features.relayCrashes, plan.length > 0, dice.chance(share) else { return }
-        // Most at the beginning of an exchange, so that what it commits is what the relay dies of.
+        // Most crashes are at the start of an exchange, so that the relay dies at one of its commits.
         let exchanges = plan.steps.filter { if case .sync = $0.action { true } else { false } }.map(\.at)
         let steps = (0..<dice.number(1...4)).map { number in
             let at = exchanges.isEmpty || dice.chance(25) ? Int64(dice.number(0...Int(plan.length))) : dice.one(of: exchanges)

@@ -3,8 +3,8 @@ import AnnalsTesting
 import Foundation
 import RelayLog
 
-/// The relay's machine: a folder, and the process that serves the real log in it, which dies, is started again, and is put back to
-/// a backup.
+/// The relay's machine: a folder, and the process that serves the real log in it. The process dies, is started again, and is
+/// restored from a backup.
 final class RelayMachine {
     private(set) var relay: LocalRelay
     private(set) var power: RelayPower
@@ -42,7 +42,7 @@ final class RelayMachine {
         try power.die()
     }
 
-    /// Serves what the process that died left.
+    /// Serves the data that the dead process left.
     func start() async throws {
         guard !isRunning else { return }
         try await serveNext()
@@ -52,7 +52,7 @@ final class RelayMachine {
         await relay.log.close()
     }
 
-    /// All data of one moment, as `annals relay backup` copies them.
+    /// A backup of all data at one time, as `annals relay backup` makes it.
     func backUp() async throws -> String {
         await relay.log.finishScheduled()
         let backup = "\(path)-backup-\(starts)"

@@ -3,26 +3,26 @@ import Foundation
 import RelayLog
 import Synchronization
 
-/// Ends the relay's process at a commit: before it, in the middle of its bytes, or after it and before anybody knows.
+/// Ends the relay's process at a commit: before it, within its bytes, or after it and before its answer is sent.
 ///
-/// The folder is copied at that moment. The rest of the process goes on for a while, as code after an error does, but what it then
-/// does to its own folder no longer counts, and it commits nothing more.
+/// The folder is copied at that moment. The rest of the process runs on for a while, as code after an error does. What it then does
+/// to its folder has no effect, and it commits nothing more.
 final class RelayPower: Sendable {
     struct Cut: Error {}
 
     private struct State {
         var isDead = false
-        /// Commits to come until it dies, and where in the last one.
+        /// The number of commits until it dies, and the point in the last one.
         var countdown: (commits: Int, point: Step.RelayCrash.Point)?
 
-        /// False where it is dead already.
+        /// False if it is dead already.
         mutating func die() -> Bool {
             defer { (isDead, countdown) = (true, nil) }
             return !isDead
         }
     }
 
-    /// What is served, and where its image goes.
+    /// The served folder, and the folder for its copy.
     let folder: String
     private let image: String
     private let state = Mutex(State())
@@ -38,7 +38,7 @@ final class RelayPower: Sendable {
         state.withLock { $0.countdown = (max(1, crash.commits), crash.point) }
     }
 
-    /// It dies at no commit that is to come.
+    /// Cancels the planned death.
     func spare() {
         state.withLock { $0.countdown = nil }
     }
@@ -49,7 +49,7 @@ final class RelayPower: Sendable {
         try copyFolder()
     }
 
-    /// Where in this commit the process dies; nil where it lives on. Throws when it is dead.
+    /// The point in this commit at which the process dies; nil if it does not. Throws if it is dead.
     fileprivate func nextCommit() throws -> Step.RelayCrash.Point? {
         try state.withLock { state in
             if state.isDead { throw Cut() }
@@ -59,7 +59,7 @@ final class RelayPower: Sendable {
         }
     }
 
-    /// - Parameter log: the write-ahead log as it was before the commit, of which some of the new bytes arrived.
+    /// - Parameter log: the write-ahead log before the commit; some of the new bytes are written on it.
     fileprivate func die(within log: Data?, thousandths: Int) throws {
         guard state.withLock({ $0.die() }) else { return }
         try copyFolder()
@@ -73,7 +73,7 @@ final class RelayPower: Sendable {
 
     fileprivate var writeAheadLog: Data { FileManager.default.contents(atPath: folder + "/relay.db-wal") ?? Data() }
 
-    /// All that a new process finds; SQLite's shared memory and the lock end with the old one.
+    /// Copies everything that a new process finds. SQLite's shared memory and the lock end with the old process.
     private func copyFolder() throws {
         try FileManager.default.createDirectory(atPath: image, withIntermediateDirectories: true)
         for name in ["relay.db", "relay.db-wal", "snapshots"] where FileManager.default.fileExists(atPath: "\(folder)/\(name)") {

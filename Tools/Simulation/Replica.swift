@@ -5,71 +5,73 @@ import AnnalsStore
 import GRDB
 import Synchronization
 
-/// One machine of the world: a database, a process that keeps it in step, and other programs that write it.
+/// One machine of the world: a database, a process that syncs it, and external programs that write to it.
 final class Replica {
     let name: String
     let clock: WallClock
     let power = Power()
     private let configuration: Store.Configuration
-    /// What the relay knows it by.
+    /// The id that the relay uses.
     var id: ReplicaID { look.replica }
     /// nil while the process is not running.
     private(set) var store: Store?
     /// The connection of the store's process.
     private var database: DatabaseQueue
-    /// The connection of other programs, and of those who look.
+    /// The connection of external programs and of the checks.
     private(set) var outside: DatabaseQueue
-    /// nil in memory.
+    /// nil if the database is in memory.
     private let path: String?
 
-    /// The exchange under way, and which step began it.
+    /// The exchange under way, and the step that started it.
     var exchange: Exchange?
-    /// As it was when it was last looked at, which is after every step.
+    /// Its state at the last look, which is after every step.
     var look = Look()
-    /// What history had shown by then.
+    /// The newest transaction of history at the last look.
     var seenNumber: Int64 = 0
     /// The newest transaction of its own.
     var newestOwnNumber: Int64 = 0
-    /// The rows before strangers' first write that is not sealed yet.
+    /// The rows before the first external write that is not recorded yet.
     var rowsBeforeStrangers: Rows?
     var tableNumbers: [Int: String] = [:]
-    /// Positions that the relay said its pushes have. A copy's begin as those of the file it was copied from.
+    /// Positions of its pushes, from the relay's answers. Those of a copy begin with those of the copied file.
     var accepted: Set<Int64> = []
-    /// Its file was copied, or is a copy: only then it may become another replica.
+    /// Its file was copied, or is a copy. Only such a replica may get another identity.
     var isCopied = false
-    /// Policies for its own work only.
+    /// Policies for its own transactions only.
     var overrides: [PolicySetting] = []
-    /// Requests from and to it are lost until then.
+    /// Requests and answers are lost until this time.
     var cutUntil: Int64 = 0
-    /// Another program rebuilt a table since the rows were last compared with the log: there may be rows that nobody saw written.
+    /// An external program rebuilt a table since the rows were last compared with the log, so there may be rows that were written
+    /// without capture.
     var mayHoldUnseen = false
-    /// What the log was when the relay was put back to an older backup, where this replica has more of it than the backup.
+    /// The log before the relay was restored from an older backup, if this replica has more of it than the backup.
     var lostLog: Oracle?
-    /// It keeps parts of that log that wait for their last, though its rows do not lie on it.
+    /// It buffers parts of that log that wait for their last part, although its rows are not based on it.
     var keepsLostParts = false
-    /// The last exchange ended with word that the relay went back.
+    /// The last exchange ended with the error that the relay was rolled back.
     var wasTold = false
-    /// The position of the last snapshot that the exchange got.
+    /// The position of the last snapshot that the exchange downloaded.
     var downloaded: Int64?
     /// Programs that read its history.
     var readers: [Int: Reader] = [:]
-    /// A purge of its history is under way that nobody holds back.
+    /// A forced purge of its history is under way.
     var isPurgeForced = false
-    /// Tokens with the rows of their moment.
+    /// Tokens with the rows at their time.
     var memories: [(token: HistoryToken, rows: Rows)] = []
 
-    /// One that reads history.
+    /// A reader of history.
     struct Reader {
         /// It has read the transactions up to this one.
         var number: Int64
-        /// What it had not read was purged.
+        /// A purge deleted what it had not read.
         var isExpired = false
-        /// A rebuilt table began history anew, or its program died: nobody outside can tell where it is.
+        /// A rebuilt table started history again, or the reader's program died: its position cannot be known from outside.
         var isUnclear = false
 
         static func consumer(_ number: Int) -> HistoryConsumer { HistoryConsumer("reader \(number)") }
 
-        /// What is wrong with what it got: it gets what it has not read, in order, each once; where that is gone it is told.
+        /// The error in what it got; nil if there is none. It must get what it has not read, in order, each transaction once, or an
+        /// error if this was purged.
         func complaint(_ found: [Int64], limit: Int, newest: Int64, isTold: Bool) -> String? {
             if isUnclear { return nil }
             guard isTold == isExpired else { return "is\(isTold ? "" : " not") told that it expired" }
@@ -82,19 +84,19 @@ final class Replica {
     struct Exchange {
         var session: Session
         var step: Int
-        /// Requests made so far.
+        /// The number of requests so far.
         var requests = 0
-        /// Answers to requests before this one go to nobody.
+        /// It waits for the answer to its last request. Answers to earlier requests are ignored.
         var isWaiting = false
         /// The relay answered while it had another log than the replica.
         var hasOtherAnswer = false
-        /// The relay may say that it went back.
+        /// The relay may report that it was rolled back.
         var mayBeTold = false
-        /// What was pushed last is the last part of its transaction, or all of it: the answer says where it stands.
+        /// The last push was the last part of its transaction, or all of it, so the answer has its position.
         var isLastPart = false
     }
 
-    /// Takes over a database that is there, in memory or in a file.
+    /// Uses an existing database, in memory or in a file.
     init(clock: WallClock, configuration: Store.Configuration, database: DatabaseQueue, path: String?) throws {
         name = configuration.process
         self.clock = clock
@@ -123,7 +125,7 @@ final class Replica {
         var configuration = Store.Configuration()
         if let sizes { configuration.outboxLimits.partBytes = sizes.partBytes }
         if let pieceBytes = sizes?.pieceBytes { configuration.outboxLimits.pieceBytes = pieceBytes }
-        // A purge's slices end after a step or two, and always at the same one.
+        // A purge's slices end after one or two steps, always at the same one.
         let ticks = Atomic<Int64>(0)
         configuration.microseconds = { ticks.add(4_000, ordering: .relaxed).newValue }
         configuration.pause = { _ in }
@@ -133,13 +135,13 @@ final class Replica {
         return configuration
     }
 
-    /// The process is gone; what SQLite has committed stays.
+    /// The process ends; what SQLite has committed stays.
     func shutDown() {
         store = nil
         exchange = nil
     }
 
-    /// The process starts anew, on a connection of its own where there can be a second one.
+    /// The process starts again, with its own new connection if the database is in a file.
     func start() throws {
         power.restore()
         if let path {
@@ -150,15 +152,15 @@ final class Replica {
         store = try Store(wrapping: database, configuration: configuration)
     }
 
-    /// Runs what another program does. What SQLite refuses of it is undone.
+    /// Runs the writes of an external program. If SQLite refuses one, all are undone, unless `isTolerant` is true.
     ///
-    /// - Parameter first: what it does before, in the same transaction.
+    /// - Parameter first: what the program does before, in the same transaction.
     func asStranger(
         _ statements: [String], isTolerant: Bool, checksParents: Bool, first: (Database) throws -> Void = { _ in }
     ) throws {
         try power.withStranger {
             try outside.writeWithoutTransaction { db in
-                // Inside a transaction the pragma does nothing.
+                // The pragma has no effect inside a transaction.
                 if !checksParents { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
                 let outcome = Result {
                     try db.inTransaction {
@@ -173,7 +175,8 @@ final class Replica {
         }
     }
 
-    /// A constraint does not allow it; a NULL for an INTEGER PRIMARY KEY, which SET NULL writes too, has a code of its own.
+    /// Whether a constraint refused the write. A NULL for an INTEGER PRIMARY KEY, which SET NULL can write too, has its own error
+    /// code.
     static func isRefusal(_ error: DatabaseError) -> Bool {
         [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode)
     }
@@ -188,14 +191,14 @@ final class Replica {
         }
     }
 
-    /// Looks at the database between two steps, when nobody writes: without a transaction, and without the pragma that GRDB
-    /// keeps readers from writing with, after which SQLite compiles every statement of the connection anew.
+    /// Reads the database between two steps, when no program writes. It uses no transaction, and not the pragma with which GRDB makes
+    /// readers read-only, because after it SQLite compiles all statements of the connection again.
     func read<T>(_ body: (Database) throws -> T) throws -> T {
         try outside.unsafeRead(body)
     }
 }
 
-/// New identities in an order that depends on the seed alone.
+/// New identities in an order that depends only on the seed.
 final class Identities: Sendable {
     private let dice: Mutex<Dice>
 

@@ -1,6 +1,6 @@
-/// The rows of all tracked tables, in plain dictionaries: slow, and obviously right.
+/// The rows of all tracked tables in plain dictionaries: slow, and simple enough to be obviously correct.
 struct Rows: Equatable, Sendable {
-    /// By table and by key; keys are folded by their collation, as their index compares them.
+    /// By table and key. Keys are folded by their collation, as their index compares them.
     private(set) var tables: [String: [[Cell]: [Cell]]] = [:]
 
     func rows(of table: String) -> [[Cell]: [Cell]] { tables[table] ?? [:] }
@@ -13,8 +13,8 @@ struct Rows: Equatable, Sendable {
         tables[table.name, default: [:]][table.key(of: row)] = row
     }
 
-    /// Applies one transaction's changes verbatim: what they say was there must be there, what they bring must find its
-    /// place free. First all rows that go or change are taken out, so that two rows may exchange their keys.
+    /// Applies one transaction's changes verbatim. Old values must match, and inserted keys must be free. Rows that are deleted or
+    /// changed are removed first, so that two rows may swap their keys.
     mutating func apply(_ changes: [Change], _ schema: Schema) throws(Violation) {
         var arriving: [(Table, [Cell])] = []
         for change in changes {
@@ -47,7 +47,7 @@ struct Rows: Equatable, Sendable {
         }
     }
 
-    /// What is different in `other`, row by row.
+    /// The differences of `other`, row by row.
     func differences(to other: Rows) -> [Difference] {
         var found: [Difference] = []
         for table in Set(tables.keys).union(other.tables.keys).sorted() {
@@ -68,7 +68,7 @@ struct Rows: Equatable, Sendable {
     }
 }
 
-/// One row that is not the same in two states.
+/// One row that differs in two states.
 struct Difference: Sendable {
     var table: String
     /// Folded by its collation.
@@ -81,7 +81,7 @@ struct Difference: Sendable {
     }
 }
 
-/// One row's change as the log says it.
+/// The change of one row, as in the log.
 struct Change: Sendable, Hashable {
     struct Update: Sendable, Hashable {
         var column: Int
@@ -97,16 +97,16 @@ struct Change: Sendable, Hashable {
 
     var table: String
     var kind: Kind
-    /// On an insert that brings a dead row back: what its author changed. The other columns are as they were.
+    /// For an insert that restores a deleted row: the columns that its author changed. The other columns have their old values.
     var revived: [Update]?
-    /// On a delete: a constraint's rule withdrew the row, and nobody's update brings it back.
+    /// For a delete: a constraint's rule removed the row, and no update restores it.
     var isSetAside = false
 
     init(table: String, kind: Kind) {
         (self.table, self.kind) = (table, kind)
     }
 
-    /// One row's difference; nil where there is none.
+    /// The change for one row's difference; nil if there is none.
     init?(_ difference: Difference) {
         switch (difference.old, difference.new) {
         case (let old?, let new?):

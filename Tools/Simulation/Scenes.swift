@@ -1,4 +1,4 @@
-/// Draws scenes of a few steps that come about by themselves in one world of hundreds, and in which much can go wrong.
+/// Draws scenes of a few steps that occur at random in only one of hundreds of worlds, and that often reveal defects.
 struct Scenes {
     private enum Kind { case none, orphan, copy, otherLog, acceptedAndLost, unseenDelete }
 
@@ -8,7 +8,7 @@ struct Scenes {
     private var dice: Dice
     private var workload: Workload
     private var steps: [Step] = []
-    /// Time goes on from step to step so that exchanges end between them, mostly.
+    /// Time passes from step to step, so that exchanges usually end in between.
     private var time: Int64
     private let pause: Int64
 
@@ -61,7 +61,7 @@ struct Scenes {
 
     // MARK: The scenes
 
-    /// One writes children of a row while another deletes it (merge rules 7 and 31).
+    /// One replica writes children of a row while another deletes the row (merge rules 7 and 31).
     private mutating func orphan(_ one: Int, _ other: Int) {
         guard let family = workload.family() else { return }
         write(one, family.parent)
@@ -72,9 +72,9 @@ struct Scenes {
         for replica in dice.chance(50) ? [one, other] : [other, one] { sync(replica) }
     }
 
-    /// A file with unsent work is copied, and both go on with it (merge rule 39).
+    /// A file with unsent transactions is copied, and both copies continue (merge rule 39).
     private mutating func copy(_ one: Int) {
-        // The first replica that comes while the plan runs.
+        // The first replica that is added while the plan runs.
         let copy = plan.replicas.count
         if dice.chance(75) { for _ in 0..<dice.number(1...2) { write(one, workload.transaction() + workload.rows(2)) } }
         add(one, .copy)
@@ -86,7 +86,7 @@ struct Scenes {
         sync(one)
     }
 
-    /// The relay is put back after one has pushed, and others push as much before it comes again (merge rule 41).
+    /// The relay is restored after one replica has pushed, and others push as much before it syncs again (merge rule 41).
     private mutating func otherLog(_ one: Int, _ other: Int) {
         add(one, .backUpRelay)
         for _ in 0..<dice.number(1...2) { write(one, workload.transaction() + workload.rows(2)) }
@@ -97,7 +97,8 @@ struct Scenes {
         sync(one, dice.weighted([(50, .both), (50, .pullOnly)]))
     }
 
-    /// The relay is put back after it has accepted what one pushed behind another's entry, which that one has not pulled (merge rule 41).
+    /// The relay is restored after it accepted entries of one replica behind an entry of another that the first has not pulled
+    /// (merge rule 41).
     private mutating func acceptedAndLost(_ one: Int, _ other: Int) {
         let tables = plan.schema.tables
         sync(one)
@@ -115,7 +116,7 @@ struct Scenes {
         sync(one, dice.one(of: [.pushOnly, .pullOnly, .both]))
     }
 
-    /// Rows that everyone has go unseen while a table is rebuilt, and others write them meanwhile.
+    /// Rows that every replica has are deleted without capture while a table is rebuilt, and others write to them meanwhile.
     private mutating func unseenDelete(_ one: Int, _ other: Int) {
         let table = dice.one(of: plan.schema.tables)
         write(one, workload.rows(5))
@@ -134,21 +135,21 @@ struct Scenes {
 }
 
 extension Plan {
-    /// Makes room, so that worlds in which more happens are not larger.
+    /// Removes steps, so that worlds with more events are not larger.
     mutating func leaveOut(_ count: Int, _ dice: inout Dice) {
         for _ in 0..<min(count, steps.count / 2) { steps.remove(at: dice.number(0...steps.count - 1)) }
     }
 }
 
 extension Workload {
-    /// A row, children that refer to it, and the end of both.
+    /// A row, children that refer to it, and the deletes of both.
     struct Family {
         var parent: [String]
         var children: [String]
         var ends: [String]
     }
 
-    /// Several tries of each, since values of other columns may be refused; nil where no table refers to another.
+    /// Several attempts for each, because values of other columns may be refused; nil if no table refers to another.
     mutating func family() -> Family? {
         let references = schema.tables.flatMap { table in table.references.filter { $0.parent != table.name }.map { (table, $0) } }
         guard !references.isEmpty else { return nil }
@@ -167,7 +168,7 @@ extension Workload {
             ])
     }
 
-    /// So many rows of any tables, or of one.
+    /// This number of rows of any tables, or of one table.
     mutating func rows(_ count: Int, of table: Table? = nil) -> [String] {
         (0..<count).map { _ in row(table ?? dice.one(of: schema.tables), [:]) }
     }

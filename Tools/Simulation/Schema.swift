@@ -1,17 +1,17 @@
-/// A random schema in two forms at once: SQL for the product, and plain values and closures for the oracle, made side
-/// by side by whoever draws it. The oracle never reads SQL.
+/// A random schema in two forms: SQL for the product, and plain values and closures for the oracle. Both are drawn together, and
+/// the oracle never reads SQL.
 struct Schema: Sendable {
     var tables: [Table] = []
-    /// Tables and triggers of the user's that stand beside the tracked tables.
+    /// Tables and triggers of the user besides the tracked tables.
     var extras: [String] = []
-    /// Untracked copies that triggers keep: each row of the table must be there with the same value.
+    /// Untracked copies that triggers write: each row of the table must be in the copy with the same value.
     var copies: [Copy] = []
 
     struct Copy: Sendable {
         var table: String
         var name: String
         var column: String
-        /// Fills it from the rows that are there: a clone's untracked tables come empty.
+        /// Fills the copy from existing rows, because a clone's untracked tables are empty.
         var fill: String
     }
 
@@ -24,7 +24,7 @@ struct Schema: Sendable {
     }
 }
 
-/// What kind of values a column holds.
+/// The kind of values in a column.
 enum Kind: Sendable {
     case integer, real, text, any
 
@@ -44,11 +44,11 @@ struct Column: Sendable {
     var collation = Collation.binary
     var isNotNull = false
     var defaultValue: Cell?
-    /// What the workload writes into it: few values, so that rows meet.
+    /// The values that the workload writes: only a few, so that rows conflict.
     var domain: [Cell]
 }
 
-/// Something of a row by which rows are told apart: a column or an expression.
+/// A column or an expression in a unique index.
 struct Part: Sendable {
     var sql: String
     var collation: Collation
@@ -60,7 +60,7 @@ struct Unique: Sendable {
     var parts: [Part]
     /// An index's name; nil for a constraint of the table.
     var index: String?
-    /// The WHERE of a partial index.
+    /// The WHERE clause of a partial index.
     var condition: (sql: String, holds: @Sendable ([Cell]) -> Bool)?
 }
 
@@ -73,12 +73,12 @@ enum Action: String, Sendable, CaseIterable {
 }
 
 struct Reference: Sendable {
-    /// Places of the child's columns and of the parent's.
+    /// Indices of the child's columns and of the parent's.
     var columns: [Int]
     var parent: String
     var parentColumns: [Int]
     var parentNames: [String]
-    /// By which the parent's columns compare.
+    /// The collations of the parent's columns.
     var collations: [Collation]
     var onDelete: Action
     var onUpdate: Action
@@ -92,9 +92,9 @@ struct Check: Sendable {
 
 struct Table: Sendable {
     var name: String
-    /// Stored columns; generated ones are declared beside them.
+    /// Stored columns; generated columns are declared separately.
     var columns: [Column]
-    /// Places of the key's columns, in the key's order.
+    /// Indices of the key's columns, in the key's order.
     var key: [Int]
     /// The key is the rowid.
     var hasIntegerKey: Bool

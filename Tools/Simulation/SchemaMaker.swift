@@ -1,4 +1,4 @@
-/// Draws a schema: two to four tables that hang together, with every kind of constraint that a run's features allow.
+/// Draws a schema: two to four related tables, with every kind of constraint that a run's features allow.
 struct SchemaMaker {
     private let features: Features
     private var dice: Dice
@@ -100,7 +100,7 @@ struct SchemaMaker {
 
     // MARK: References
 
-    /// Columns that name a row of `parent` by its key, and the foreign key over them.
+    /// Adds columns that refer to a row of `parent` by its key, and the foreign key over them.
     private mutating func addReference(_ table: inout Table, to parent: Table, prefix: String, inKey: Bool = false) {
         let isNotNull = inKey || dice.chance(20)
         let first = table.columns.count
@@ -123,7 +123,8 @@ struct SchemaMaker {
                 onDelete: onDelete, onUpdate: onUpdate, isDeferred: dice.chance(30)))
     }
 
-    /// A reference from an earlier table to a later one. Checked at commit, or the first rows could not be written.
+    /// Adds a reference from an earlier table to a later one. It is deferred, because otherwise the first rows could not be
+    /// written.
     private mutating func closeCycle() {
         guard schema.tables.count > 1 else { return }
         let later = schema.tables[schema.tables.count - 1]
@@ -201,13 +202,13 @@ struct SchemaMaker {
         Part(sql: table.columns[place].name, collation: table.columns[place].collation) { $0[place] }
     }
 
-    /// Columns that are neither key nor reference.
+    /// Columns that belong neither to the key nor to a reference.
     private func plainPlaces(_ table: Table, _ kind: Kind) -> [Int] {
         let taken = Set(table.key + table.references.flatMap(\.columns))
         return table.columns.indices.filter { !taken.contains($0) && table.columns[$0].kind == kind }
     }
 
-    // MARK: Triggers of the user's own
+    // MARK: Triggers of the user
 
     private mutating func addTriggers() {
         if features.triggersOnTracked, dice.chance(15) { addTriggerOnTracked() }
@@ -239,7 +240,8 @@ struct SchemaMaker {
         func values(_ row: String) -> String { names.map { "\(row).\($0)" }.joined(separator: ", ") }
         func match(_ row: String) -> String { names.map { "\($0) IS \(row).\($0)" }.joined(separator: " AND ") }
         let isOld = match("OLD")
-        // What the outer statement says of conflicts counts in here too: after OR IGNORE a copy of a row that a REPLACE took would stay.
+        // The conflict clause of the outer statement also applies in the trigger. With OR IGNORE a copy of a row that a REPLACE
+        // removed would remain.
         let write = "DELETE FROM kept WHERE \(match("NEW")); INSERT INTO kept (\(list), value) VALUES (\(values("NEW")), NEW.\(column));"
         let declared = table.key.map { "\(table.columns[$0].name) COLLATE \(table.columns[$0].collation.rawValue)" }.joined(separator: ", ")
         schema.extras += [

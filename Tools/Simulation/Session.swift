@@ -4,10 +4,10 @@ import AnnalsSync
 import AnnalsWire
 import Logging
 
-/// One exchange of a replica with the relay, by the real agent, which stands still whenever it needs the world: at
-/// each request and at each pause. So exactly one task runs at a time, and a seed means one order of everything.
+/// One exchange of a replica with the relay, by the real agent. The agent stops whenever it needs the world: at each request and at
+/// each pause. So exactly one task runs at a time, and a seed means one order of events.
 final class Session: Sendable {
-    /// Why it stands still.
+    /// The reason for a stop.
     enum Stop: Sendable {
         case request(Request)
         case pause(Duration)
@@ -56,7 +56,7 @@ final class Session: Sendable {
         }
     }
 
-    /// Waits until it stands still.
+    /// Waits until the agent stops.
     func nextStop() async -> Stop {
         await stops.take()
     }
@@ -65,7 +65,7 @@ final class Session: Sendable {
         replies.put(reply)
     }
 
-    /// Ends it as the end of its process does: the agent gets no answer and learns nothing more.
+    /// Ends the exchange as the end of its process would: the agent gets no answer.
     func abandon() async {
         while true {
             replies.put(.dead)
@@ -74,7 +74,7 @@ final class Session: Sendable {
     }
 }
 
-/// What a session's agent takes for the way to the relay.
+/// The transport of a session's agent.
 private struct Line: RelayTransport {
     let stops: Mailbox<Session.Stop>
     let replies: Mailbox<Session.Reply>
@@ -100,7 +100,7 @@ private struct Line: RelayTransport {
         }
     }
 
-    // What follows is for comparing the rows with the log, for coming back, and for snapshots.
+    // The following methods are used to compare rows with the log, to resync, and for snapshots.
 
     func describe() async throws(TransportError) -> SpaceDescription {
         switch await stop(.request(.describe)) {

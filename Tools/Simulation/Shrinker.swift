@@ -1,14 +1,14 @@
-/// Makes a failing plan smaller as long as it fails in the same way: what is left tells what matters.
+/// Makes a failing plan smaller as long as it fails in the same way. The rest shows what matters.
 struct Shrinker {
-    /// What a plan fails with; nil when it does not.
+    /// The failure of a plan; nil if it does not fail.
     private let failure: (Plan) async -> Violation?
     private let law: String
     private var triesLeft: Int
     private(set) var plan: Plan
 
     /// - Parameters:
-    ///   - tries: how often the plan may be run.
-    ///   - failure: runs a plan and says what it fails with.
+    ///   - tries: how many times the plan may be run.
+    ///   - failure: runs a plan and returns its failure.
     init(_ plan: Plan, law: String, tries: Int, failure: @escaping (Plan) async -> Violation?) {
         self.plan = plan
         self.law = law
@@ -31,7 +31,7 @@ struct Shrinker {
         return plan
     }
 
-    /// Whether the plan still fails so; then it is the plan from now on.
+    /// If the smaller plan fails in the same way, replaces the plan by it and returns true.
     private mutating func keeps(_ smaller: Plan) async -> Bool {
         guard triesLeft > 0 else { return false }
         triesLeft -= 1
@@ -40,7 +40,7 @@ struct Shrinker {
         return true
     }
 
-    /// Leaves out parts of a list: halves first, single elements last.
+    /// Leaves out parts of a list: first halves, finally single elements.
     private mutating func dropAll<T>(_ list: WritableKeyPath<Plan, [T]>) async {
         var size = max(1, plan[keyPath: list].count / 2)
         while true {
@@ -78,7 +78,7 @@ struct Shrinker {
         }
     }
 
-    /// Leaves statements out of writes that have several.
+    /// Leaves out statements of writes that have several.
     private mutating func simplifySteps() async {
         for number in plan.steps.indices {
             var place = 0
@@ -101,7 +101,7 @@ struct Shrinker {
 }
 
 extension Step.Action {
-    /// Whether a statement that SQLite refuses keeps none of the others from being done.
+    /// Whether the other statements are still executed if SQLite refuses one.
     var goesOn: Bool {
         switch self {
         case .write(_, let isTolerant), .strangerWrites(_, let isTolerant, _), .strangerRebuilds(_, _, let isTolerant): isTolerant
@@ -109,7 +109,7 @@ extension Step.Action {
         }
     }
 
-    /// What a write executes; nil for other actions.
+    /// The statements of a write; nil for other actions.
     var statements: [String]? {
         get {
             switch self {

@@ -5,7 +5,7 @@ import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
 
-/// Exchanges with the relay, over a network that loses, repeats, delays and reorders.
+/// Exchanges with the relay, over a network that loses, repeats, delays and reorders messages.
 extension SimulatedSpace {
     func beginExchange(_ number: Int, _ step: Int, _ direction: Step.Direction) async throws {
         let replica = replicas[number]
@@ -19,7 +19,7 @@ extension SimulatedSpace {
         try await proceed(number, after: .seal)
     }
 
-    /// Waits until the exchange stands still, looks at what it did, and arranges what comes next.
+    /// Waits until the exchange stops, checks what it did, and schedules what comes next.
     private func proceed(_ number: Int, after cause: Cause) async throws {
         let replica = replicas[number]
         guard let exchange = replica.exchange else { return }
@@ -52,7 +52,7 @@ extension SimulatedSpace {
         case .failure(let error):
             trace.note("+\(time.now) \(replica.name) did not sync: \(error.code)")
             if replica.power.isDead { return }
-            // Told already, or the rows came into doubt while the exchange was under way.
+            // The error was reported already, or the rows became unverified while the exchange was under way.
             if error.code == .relayRolledBack || (error.code == .busy && replica.mayHoldUnseen) { return }
             if error.code == .expired, isStranded(replica) { return replica.wasTold = true }
             guard network.losesAnything || replica.cutUntil > 0 || restoredHead != nil || relayWasDown,
@@ -63,7 +63,7 @@ extension SimulatedSpace {
         }
     }
 
-    // MARK: The way there
+    // MARK: Requests
 
     private func send(_ request: Session.Request, from replica: Int, step: Int, number: Int) {
         let fate = RowOutcome(network, seed: plan.seed, step: step, request: number)
@@ -101,7 +101,7 @@ extension SimulatedSpace {
         trace.note("+\(time.now) relay \(isCopy ? "again " : "")r\(replica) \(request.text): \(reply.text)")
         if case .uploaded = reply { try checkSnapshot(request, of: replicas[replica]) }
         try await absorbLog()
-        // The answer to a copy finds nobody who waits for it.
+        // No replica waits for the answer to a repeated request.
         if isCopy { return }
         if fate.isAnswerLost { return lose(replica, step, number, wasSent: true) }
         queue.add(.reply(replica: replica, step: step, request: number, reply), at: time.now + fate.back)
@@ -130,7 +130,7 @@ extension SimulatedSpace {
         }
     }
 
-    // MARK: The way back
+    // MARK: Answers
 
     func deliver(_ reply: Session.Reply, to number: Int, step: Int, request: Int) async throws {
         guard let exchange = replicas[number].exchange, exchange.step == step, exchange.requests == request, exchange.isWaiting else {
@@ -164,7 +164,7 @@ extension NetworkPlan {
 }
 
 extension PushAnswer {
-    /// Where the pushed transactions stand that are in the log; none when it does not say so for certain.
+    /// The positions of the pushed transactions in the log; empty if the answer is not definite.
     fileprivate var acceptedPositions: [Int64] {
         switch outcome {
         case .accepted, .stale: positions.map(\.rawValue)
@@ -174,7 +174,7 @@ extension PushAnswer {
 }
 
 extension Page {
-    /// What a relay that gives so many bytes at a time would have sent.
+    /// Cuts the page to what a relay with this limit of bytes would have sent.
     fileprivate mutating func cut(to byteLimit: Int) {
         var bytes = 0
         let end = frames.firstIndex { frame in
@@ -208,7 +208,7 @@ extension Session.Request {
         }
     }
 
-    /// Whether the answer says where everything stands that was pushed.
+    /// Whether the answer has the positions of everything that was pushed.
     fileprivate var isLastPart: Bool {
         guard case .push(let batch, _) = self, let header = try? BatchHeader.parse(batch) else { return false }
         return header.part.isLast
@@ -216,7 +216,7 @@ extension Session.Request {
 }
 
 extension Session.Reply {
-    /// Whether the relay looked at what the replica has seen of the log.
+    /// Whether the relay compared its log with what the replica has seen of it.
     var isOfLog: Bool {
         switch self {
         case .answer, .page, .uploaded: true

@@ -4,7 +4,7 @@ import AnnalsStore
 import GRDB
 import Synchronization
 
-/// Programs that read a store's history, and purges that drop its beginning (laws 8 and 10).
+/// Programs that read a store's history, and purges of its beginning (laws 8 and 10).
 extension SimulatedSpace {
     func purgeHistory(_ store: Store, _ replica: Replica, _ aim: Step.HistoryPurge, _ isForced: Bool) async throws {
         let mode: PurgeMode = isForced ? .force : .respectingConsumers
@@ -26,7 +26,7 @@ extension SimulatedSpace {
         if !replica.power.isDead, !replica.mayHoldUnseen { try checkFreed(replica) }
     }
 
-    /// The token stays, and what is before it goes, if nobody needs it. False where the token has expired.
+    /// Purges what is before the token and is not needed; the token must stay valid. Returns false if the token has expired.
     private func purge(_ store: Store, _ replica: Replica, before token: HistoryToken, _ mode: PurgeMode) async throws -> Bool {
         let purged = replica.look.purged
         var isExpired = false
@@ -46,7 +46,7 @@ extension SimulatedSpace {
         return !isExpired
     }
 
-    /// Nothing remains below the horizon but the newest transaction.
+    /// Only the newest transaction may remain below the horizon.
     private func checkFreed(_ replica: Replica) throws {
         let left = try replica.read { db in
             try Int64.fetchOne(
@@ -65,20 +65,20 @@ extension SimulatedSpace {
         try observe(replica, after: .nothing)
     }
 
-    /// Law 10: a purge leaves what somebody still needs, unless it is forced; and unpushed work is pushed in any case.
+    /// Law 10: a purge keeps what is still needed, unless it is forced. Unpushed transactions are pushed in any case.
     func checkPurge(_ replica: Replica, _ before: Look, _ now: Look) throws {
         guard now.purged != before.purged else { return }
         trace.note("  \(replica.name) purged its history up to \(now.purged)")
         var purge = PurgeCheck(before: before.purged, now: now.purged, isForced: replica.isPurgeForced, readers: replica.readers)
         let unsent = now.outbox.compactMap { ledger.intents[$0.id] }.filter { $0.replica == replica.name }
         purge.unpushed = (ledger.intents(of: replica.name, in: now.outboxed..<Int64.max) + unsent).map(\.number).filter { $0 > 0 }
-        // What lies before a table's history began anew can be read by nobody anyhow.
+        // What is before the start of a table's new history cannot be read in any case.
         if try now.purged <= gap(of: replica) || replica.mayHoldUnseen { purge.unpushed = [] }
         if let complaint = purge.complaint { throw Violation("law 10", "\(replica.name) purged up to \(now.purged), \(complaint)") }
         for number in purge.passed { replica.readers[number]?.isExpired = true }
     }
 
-    /// Where a table's history begins anew.
+    /// The point where a table's history starts again.
     private func gap(of replica: Replica) throws -> Int64 {
         try replica.read { db in try Int64.fetchOne(db, sql: "SELECT max(gap) FROM annals_tables") ?? 0 }
     }
@@ -118,13 +118,13 @@ extension SimulatedSpace {
         try await attempt(replica) { try await store.register(Replica.Reader.consumer(number)) }
         try observe(replica, after: .seal)
         let isUnclear = replica.power.isDead || replica.mayHoldUnseen
-        // Whoever died may have been registered or not.
+        // If the process died, the reader may be registered or not.
         if !replica.power.isDead { replica.readers[number] = Replica.Reader(number: replica.seenNumber, isUnclear: isUnclear) }
     }
 }
 
 extension Replica {
-    /// A table's history begins anew, and readers find out.
+    /// A table's history starts again, so the readers' positions become unknown.
     func forgetReaders() {
         for number in readers.keys { readers[number]?.isUnclear = true }
     }

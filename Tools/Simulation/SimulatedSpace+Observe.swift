@@ -5,21 +5,21 @@ import AnnalsStore
 
 /// What may have changed a replica's database since the last look.
 enum Cause {
-    /// A managed write that was committed; it seals first.
+    /// A managed write was committed; it records external writes first.
     case write
-    /// Other programs wrote.
+    /// External programs wrote.
     case strangers
-    /// Something that seals strangers' writes and fills the outbox.
+    /// An operation that records external writes and fills the outbox.
     case seal
-    /// A policy was set or a conflict resolved, which seals and fills first.
+    /// A policy was set or a conflict resolved, which records and fills first.
     case decision
-    /// An answer of the relay was taken in, which may seal and fill.
+    /// An answer of the relay was processed, which may record and fill.
     case reply
-    /// Nothing that could have been committed.
+    /// Nothing that could have committed.
     case nothing
 }
 
-/// After every step the database is looked at and held against the oracle.
+/// After every step the database is read and compared with the oracle.
 extension SimulatedSpace {
     func observe(_ replica: Replica, after cause: Cause) throws {
         let before = replica.look
@@ -40,7 +40,7 @@ extension SimulatedSpace {
         if !before.isInDoubt { try checkRebase(replica, before, now) }
     }
 
-    // MARK: Which transactions there are now
+    // MARK: The transactions
 
     private func learn(_ replica: Replica, _ before: Look, _ now: Look, _ cause: Cause) throws {
         var own = 0
@@ -50,7 +50,7 @@ extension SimulatedSpace {
                 own += 1
                 try ledger.add(intent(replica, recorded, before.rows, now.rows))
             case .external where replica.mayHoldUnseen:
-                // What is in it nobody outside can tell: not what others wrote unseen, nor what was found later.
+                // Its content is unknown from outside: neither writes without capture nor what was found later.
                 try ledger.add(intent(replica, recorded, now.rows, now.rows))
                 replica.rowsBeforeStrangers = nil
             case .external:
@@ -72,7 +72,7 @@ extension SimulatedSpace {
         }
     }
 
-    /// What people decided without changing a row is in the outbox and not in history.
+    /// User decisions without a changed row are in the outbox and not in history.
     private func learnDecisions(_ replica: Replica, _ now: Look) throws {
         for waiting in now.outbox where waiting.decoded.changes.isEmpty && ledger.intents[waiting.id] == nil {
             guard !waiting.decoded.policies.isEmpty || !waiting.decoded.resolutions.isEmpty else { continue }
@@ -81,12 +81,12 @@ extension SimulatedSpace {
         }
     }
 
-    /// Strangers' writes that cancelled out leave no transaction when they are sealed; others must.
+    /// External writes that cancel each other out leave no transaction when they are recorded; others must.
     private func learnSealing(_ replica: Replica, _ before: Look, _ now: Look, _ cause: Cause) throws {
         guard cause != .strangers, !replica.mayHoldUnseen, let rows = replica.rowsBeforeStrangers else { return }
         let unsealed = rows.differences(to: before.rows)
         if unsealed.isEmpty {
-            // Whether it was sealed or not: there is nothing but what changed since.
+            // Whether they were recorded or not, only later changes count.
             replica.rowsBeforeStrangers = now.rows
             return
         }
@@ -101,9 +101,9 @@ extension SimulatedSpace {
         )
     }
 
-    // MARK: What the rows must be
+    // MARK: The rows
 
-    /// What changes no rows changed none, and a transaction that was not committed left nothing (law 6).
+    /// An operation that changes no rows changed none, and a transaction that was not committed left nothing (law 6).
     private func checkRows(_ replica: Replica, _ before: Look, _ now: Look, _ cause: Cause) throws {
         guard cause == .seal || cause == .nothing, before.rows != now.rows else { return }
         if cause == .seal, before.unsettled || isBroken(before.rows) { return }
@@ -111,7 +111,7 @@ extension SimulatedSpace {
         throw Violation("law 6", "\(replica.name) has other rows though nothing was committed: \(changed)")
     }
 
-    /// Law 3: the rows are the log up to the position, own entries beyond it, and the outbox on top.
+    /// Law 3: the rows are the log up to the position, own entries after it, and the outbox.
     private func checkView(_ replica: Replica, _ now: Look) throws {
         let oracle = log(of: replica)
         guard now.position <= oracle.head else { throw Violation("law 3", "\(replica.name) is at \(now.position), beyond the log") }
@@ -134,7 +134,7 @@ extension SimulatedSpace {
         throw Violation("law 3", "\(replica.name) at \(now.position) has other rows than the log and its outbox say: \(differences)")
     }
 
-    /// Law 6: nobody is between the parts of a transaction. Those that came are kept, right behind the position.
+    /// Law 6: no replica is between the parts of a transaction. Received parts are buffered directly after the position.
     private func checkParts(_ replica: Replica, _ now: Look, _ oracle: Oracle) throws {
         if oracle.isInside(now.position) { throw Violation("law 6", "\(replica.name) is at \(now.position), inside a transaction") }
         for position in now.ahead where position <= oracle.head {
@@ -144,9 +144,10 @@ extension SimulatedSpace {
             }
         }
         if now.kept.isEmpty || oracle.isBeginning(now.kept, after: now.position) { return }
-        // Parts of the log that went back, until something shows that nothing continues them.
+        // Parts of the log before the restore, until something shows that no later part continues them.
         if replica.keepsLostParts, wholeLog?.isBeginning(now.kept, after: now.position) ?? false { return }
-        // Whose log is gone cannot tell before the relay's contradicts it: by another entry, or by one where its own stands.
+        // A replica whose log is gone notices it only when the relay's log contradicts its own: by another entry, or by an entry at
+        // the position of an own one.
         if self.oracle.isBeginning(now.kept, after: now.position), oracle.isSame(as: self.oracle, upTo: now.position),
             !self.oracle.entry(at: now.position + 1).span.contains(where: now.ahead.contains)
         {
@@ -165,7 +166,7 @@ extension SimulatedSpace {
         for rewrite in rebase.rewrites where rewrite.after == nil { ledger.noteGone(rewrite.before.info.id) }
     }
 
-    /// Whether strangers left children without parents, who do what their keys declare before anything is sent.
+    /// Whether external programs left children without parents. The actions of their foreign keys are done before anything is sent.
     func isBroken(_ rows: Rows) -> Bool {
         do throws(Violation) {
             try Constraints(schema: plan.schema).checkReferences(rows)
@@ -175,12 +176,12 @@ extension SimulatedSpace {
         }
     }
 
-    /// Whether strangers wrote what is in no transaction yet.
+    /// Whether external writes are not in any transaction yet.
     func hasUnsealed(_ replica: Replica, _ now: Look) -> Bool {
         replica.rowsBeforeStrangers.map { $0 != now.rows } ?? false
     }
 
-    /// Whether the outbox holds everything that history does.
+    /// Whether the outbox has everything that history has.
     private func isFilled(_ replica: Replica, _ now: Look) -> Bool {
         replica.newestOwnNumber <= now.outboxed
     }

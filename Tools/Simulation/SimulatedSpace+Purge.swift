@@ -8,14 +8,14 @@ import Foundation
 import GRDB
 import RelayLog
 
-/// A log that is dropped up to a snapshot, and replicas that come back by one.
+/// A log that is purged up to a snapshot, and replicas that resync from one.
 extension SimulatedSpace {
     func purgeRelay(_ purge: Step.RelayPurge) async throws {
         // See `Features.relayPurgesAfterRestores`.
         if restoredHead != nil { return }
         try await startRelay()
         var rules = PurgeRules()
-        // Entries of this moment go too.
+        // Entries of the same moment are purged too.
         rules.keep = -1
         rules.silence = purge.silence
         rules.isForced = purge.isForced
@@ -26,7 +26,7 @@ extension SimulatedSpace {
         } catch {
             guard !machine.isRunning else { throw error }
         }
-        // Half of it may be done.
+        // The purge may be half done.
         if await relayHasDied() { try await startRelay() }
         let description = try await relay.describe()
         guard let snapshot = description.snapshot?.position, snapshot >= description.horizon else {
@@ -35,7 +35,7 @@ extension SimulatedSpace {
         horizon = description.horizon.rawValue
     }
 
-    /// A snapshot holds the log's rows at its position, whatever its maker had beside them (law 3).
+    /// A snapshot has the log's rows at its position, whatever its replica has in addition (law 3).
     func checkSnapshot(_ request: Session.Request, of replica: Replica) throws {
         guard case .uploadSnapshot(let packed, let seen, _) = request else { return }
         let position = seen.position
@@ -53,7 +53,7 @@ extension SimulatedSpace {
         throw Violation("law 3", "\(replica.name)'s snapshot of \(position) does not have the log's rows: \(differences)")
     }
 
-    /// The request as it is when it comes again much later, when its sender's files are gone.
+    /// The request for a much later repetition, when its sender's files no longer exist.
     func lasting(_ request: Session.Request, _ step: Int, _ number: Int) -> Session.Request {
         guard case .uploadSnapshot(let path, let seen, let digest) = request else { return request }
         let copy = folder.file("late-\(step)-\(number)")
@@ -61,19 +61,20 @@ extension SimulatedSpace {
         return .uploadSnapshot(copy, seen, digest)
     }
 
-    /// Whether a replica took a snapshot between two looks.
+    /// Whether a replica resynced from a snapshot between two looks.
     func cameBack(_ replica: Replica, _ before: Look, _ now: Look) -> Bool {
         guard let position = replica.downloaded else { return false }
         return before.position < position && now.position >= position
     }
 
-    /// What a copied file had not pushed when it came back, and its other half had: nobody can tell any more that the log had it.
+    /// Allows transactions to be in the log twice that a copied file had not pushed when it resynced, and that its other copy had
+    /// pushed. No replica can know that the purged log had them.
     func noteRepeatable(_ replica: Replica, _ before: Look, _ now: Look) {
         guard replica.isCopied, cameBack(replica, before, now) else { return }
         for waiting in now.outbox { if oracle.position(of: waiting.id) != nil { oracle.allowRepeating(waiting.id) } }
     }
 
-    /// Whether a replica's rows are to be compared with a log that is gone: then it cannot come back by itself.
+    /// Whether a replica's rows must be compared with a log that is purged. Then it cannot resync by itself.
     func isStranded(_ replica: Replica) -> Bool { replica.mayHoldUnseen && replica.look.position < horizon }
 }
 

@@ -4,7 +4,7 @@ import AnnalsTesting
 import AnnalsWire
 import RelayLog
 
-/// A relay whose process dies and is started again, on what it left.
+/// A relay whose process dies and is started again on its data.
 extension SimulatedSpace {
     var relay: LocalRelay { machine.relay }
 
@@ -16,9 +16,9 @@ extension SimulatedSpace {
         noteRelayDeath()
     }
 
-    /// Looks whether the relay died of what it was asked; nobody gets an answer then.
+    /// Checks whether the relay died while it processed a request. Then no replica gets an answer.
     ///
-    /// What was scheduled is waited for, so that it is over at the same moment in every run.
+    /// It waits for scheduled work, so that this ends at the same time in every run.
     func relayHasDied() async -> Bool {
         await relay.log.finishScheduled()
         guard !machine.isRunning else { return false }
@@ -33,7 +33,7 @@ extension SimulatedSpace {
         queue.add(.relayStarts, at: time.now + relayIsDownFor)
     }
 
-    /// The relay serves what its last process left, which is all that anybody had word of (laws 6 and 7).
+    /// Starts the relay on the data of its last process, which must include everything it acknowledged (laws 6 and 7).
     func startRelay() async throws {
         guard !machine.isRunning else { return }
         try await machine.start()
@@ -43,7 +43,7 @@ extension SimulatedSpace {
         try await absorbLog()
     }
 
-    /// What stood in the log before stands there still, byte by byte.
+    /// Every entry that was in the log is still there, byte by byte.
     private func checkKeptLog() async throws {
         let description = try await relay.describe()
         guard description.lineage == lineage else { throw Violation("relay's log", "it has another lineage after a crash") }

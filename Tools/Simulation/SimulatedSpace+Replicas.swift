@@ -6,9 +6,9 @@ import AnnalsWire
 import Foundation
 import GRDB
 
-/// How replicas come into the world.
+/// How replicas are created.
 extension SimulatedSpace {
-    /// The rows from which the space begins.
+    /// The first database, with the rows from which the space is created.
     static func firstDatabase(_ plan: Plan, _ clock: WallClock, _ folder: SimulationFolder) throws -> DatabaseQueue {
         let database = try Replica.open(plan.replicas[0].isInFile ? folder.file("r0.db") : nil, clock)
         try database.writeWithoutTransaction { db in
@@ -27,7 +27,7 @@ extension SimulatedSpace {
         try database.unsafeRead { db in try Look.rows(db, schema) }
     }
 
-    /// The first replica makes the space from its rows.
+    /// The first replica creates the space from its rows.
     func addFirst(_ database: DatabaseQueue, _ clock: WallClock) async throws {
         let identities = identities(0)
         let store = try Store(wrapping: database, configuration: configuration("r0", clock, identities))
@@ -36,8 +36,8 @@ extension SimulatedSpace {
         try await add(0, database, clock, identities)
     }
 
-    /// In one world of three the second replica is cloned from the relay. The others begin as copies of that clone, or of the
-    /// first replica, with identities of their own, which comes to the same as a clone of each and takes a fraction of the time.
+    /// In one world of three, the second replica is cloned from the relay. The others begin as copies of that clone, or of the
+    /// first replica, with their own identities. This equals a clone for each, in a fraction of the time.
     func addReplicas() async throws {
         let path = folder.file("clone.db")
         let hasClone = plan.seed % 3 == 0
@@ -54,7 +54,7 @@ extension SimulatedSpace {
         }
     }
 
-    /// A newcomer, who takes the snapshot and the log after it.
+    /// A replica that joins later, from the snapshot and the log after it.
     func addNewcomer() async throws {
         let number = replicas.count
         let (clock, identities) = (WallClock(time), identities(number))
@@ -68,14 +68,14 @@ extension SimulatedSpace {
         try observe(replicas[number], after: .nothing)
     }
 
-    /// A file is copied as it is, identity and unsent work and all. Neither program knows of the other.
+    /// Copies a file as it is, with its identity and unsent transactions. Neither program knows about the other.
     func addCopy(of number: Int) throws {
         let source = replicas[number]
         let name = "r\(replicas.count)"
         let (clock, identities) = (WallClock(time), identities(replicas.count))
         let database = try Replica.open(nil, clock)
         try source.outside.backup(to: database)
-        // SQLite counts that as a change of the schema; a file that is copied as it is has the number that it had.
+        // SQLite's backup changes the schema version. A file copy keeps it, so it is set back.
         let version = try source.outside.unsafeRead { db in try Int64.fetchOne(db, sql: "PRAGMA schema_version") } ?? 0
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA schema_version = \(version)") }
         let copy = try Replica(clock: clock, configuration: configuration(name, clock, identities), database: database, path: nil)
@@ -105,7 +105,7 @@ extension SimulatedSpace {
     private func configuration(_ name: String, _ clock: WallClock, _ identities: Identities) -> Store.Configuration {
         var configuration = Replica.configuration(name, clock, identities, plan.sizes)
         configuration.spaceKeys = spaceKeys
-        // Not drawn, so that the other worlds stay as they were.
+        // Not drawn, so that the other worlds do not change.
         if plan.seed % 4 == 1 { configuration.largeValue = 0 }
         return configuration
     }
@@ -130,15 +130,15 @@ extension SimulatedSpace {
         replica.seenNumber = replica.look.recorded.last?.number ?? 0
     }
 
-    /// Untracked tables come empty with a clone; their app fills them.
+    /// A clone's untracked tables are empty; the app fills them.
     private func fillCopies(_ database: DatabaseQueue) throws {
         try database.writeWithoutTransaction { db in
             for copy in plan.schema.copies { try db.execute(sql: copy.fill) }
         }
     }
 
-    /// SQLite counts the copying as a change of the schema. It is taken back here, so that only a copied file (`addCopy`) has
-    /// its triggers looked at for that.
+    /// SQLite's backup changes the schema version. The stored version is adapted here, so that only a copied file (`addCopy`) has
+    /// its triggers checked for this reason.
     private static func load(_ file: DatabaseQueue, into database: DatabaseQueue) throws {
         try file.backup(to: database)
         try database.writeWithoutTransaction { db in
@@ -163,7 +163,7 @@ extension SimulatedSpace {
         }
     }
 
-    /// What the file that was copied has sent is another author's from here on.
+    /// From here on, what the copied file has sent belongs to another author.
     private static func noteFormerSelf(_ db: Database) throws {
         let facts = try Row.fetchAll(db, sql: "SELECT name, value FROM annals_meta").reduce(into: [String: DatabaseValue]()) { facts, row in
             facts[row[0]] = row[1]

@@ -4,10 +4,10 @@ import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
 
-/// A relay that is put back to an older backup, while replicas have more of its log (merge rule 41). They are told, nothing of
-/// theirs gets into the log any more, and they keep all they have. The others go on.
+/// A relay that is restored from an older backup, while replicas have more of its log (merge rule 41). These replicas get an error,
+/// none of their later transactions gets into the log, and they keep everything they have. The others continue.
 extension SimulatedSpace {
-    /// The log that a replica's rows lie on.
+    /// The log on which a replica's rows are based.
     func log(of replica: Replica) -> Oracle { replica.lostLog ?? oracle }
 
     func restoreRelay() async throws {
@@ -23,7 +23,7 @@ extension SimulatedSpace {
             replica.accepted = replica.lostLog == nil ? replica.accepted.filter { $0 <= head } : replica.accepted
             replica.exchange?.mayBeTold = replica.lostLog != nil
         }
-        // Whatever was on its way is lost with the machine.
+        // All messages under way are lost with the machine.
         queue.replaceAll { event in
             let lost = Session.Reply.failed(.unreachable("the relay is away", wasSent: true))
             switch event {
@@ -36,7 +36,7 @@ extension SimulatedSpace {
         }
     }
 
-    /// Those whose log the relay has again, because others pushed the same once more, are left behind no longer.
+    /// Replicas whose log the relay has again, because others pushed the same transactions again, are no longer left behind.
     func noteReturned() {
         guard restoredHead != nil else { return }
         for replica in replicas {
@@ -47,13 +47,13 @@ extension SimulatedSpace {
         }
     }
 
-    /// Who is at odds with the relay is told so, and nobody else is.
+    /// A replica whose log differs from the relay's gets an error, and no other replica does.
     func checkWentBack(
         _ replica: Replica, _ exchange: Replica.Exchange, _ result: Result<SyncAgent.Summary, AnnalsError>
     ) throws {
         switch result {
         case .success:
-            // A push with nothing to push asks nobody, and whoever asks about the space gets an answer.
+            // A push without transactions sends no request, and a request for the space's description always gets an answer.
             if replica.lostLog != nil, exchange.hasOtherAnswer {
                 throw Violation("merge rule 41", "\(replica.name) at \(replica.look.position) did not notice that the relay went back")
             }

@@ -1,11 +1,11 @@
 import AnnalsStore
 
-/// Liveness: once nothing fails any more, everything settles in a few rounds.
+/// Liveness: when no more faults occur, everything settles in a few rounds.
 extension SimulatedSpace {
-    /// Rounds after which nobody may have anything left to say. In the first all push, in the second all have what the
-    /// others pushed, the third shows that it is quiet.
+    /// Rounds after which everything must be settled. In the first round all replicas push, in the second all pull what the others
+    /// pushed, and the third shows that nothing more happens.
     static let rounds = 3
-    /// Requests of one replica in one round.
+    /// The maximum number of requests of one replica in one round.
     static let requestsPerRound = 40
 
     func settle() async throws {
@@ -23,7 +23,7 @@ extension SimulatedSpace {
                 queue.add(.step(step), at: time.now + Int64(number))
             }
             try await runQueue()
-            // Mostly the rounds end when everything is settled; the others show that it stays so.
+            // Usually the rounds end when everything is settled; one world in four runs all rounds, to show that it stays settled.
             if plan.seed % 4 != 0, replicas.allSatisfy(isSettled) { break }
         }
         for replica in replicas {
@@ -37,7 +37,7 @@ extension SimulatedSpace {
         }
     }
 
-    /// Whether a replica has everything, and all have what is its own; or was told why not.
+    /// Whether a replica has everything and all others have its transactions, or it got an error that says why not.
     private func isSettled(_ replica: Replica) -> Bool {
         if replica.lostLog != nil || isStranded(replica) { return replica.wasTold }
         let look = replica.look

@@ -6,10 +6,10 @@ import AnnalsSync
 import AnnalsTesting
 import GRDB
 
-/// What a plan's steps do.
+/// The actions of a plan's steps.
 extension SimulatedSpace {
     func perform(_ step: Step) async throws {
-        // Some steps are of a replica that comes meanwhile, if it came.
+        // Some steps belong to a replica that may be added during the run.
         guard replicas.indices.contains(step.replica) else { return }
         let replica = replicas[step.replica]
         trace.note(step.text)
@@ -85,7 +85,7 @@ extension SimulatedSpace {
         do {
             try replica.asStranger(statements, isTolerant: isTolerant, checksParents: checksParents)
         } catch let error as DatabaseError where Replica.isRefusal(error) {
-            // As good as any other outcome.
+            // A refused write is a valid result.
         }
         try observe(replica, after: .strangers)
     }
@@ -100,7 +100,7 @@ extension SimulatedSpace {
         try observe(replica, after: isSet && !isOverride ? .decision : .nothing)
     }
 
-    /// What cannot be resolved so, because the row is gone or a constraint forbids it, changes nothing.
+    /// If a conflict cannot be resolved in this way, because the row is gone or a constraint forbids it, nothing changes.
     private func resolve(_ store: Store, _ replica: Replica, _ number: Int, _ side: JournalEntry.Side) async throws {
         var isResolved = false
         do {
@@ -123,7 +123,7 @@ extension SimulatedSpace {
         if let token, !replica.mayHoldUnseen { replica.memories.append((token, replica.look.rows)) }
     }
 
-    /// Only the end of its process may keep a store from answering.
+    /// A store may fail only if its process has died.
     func attempt(_ replica: Replica, _ body: () async throws -> Void) async throws {
         do {
             try await body()

@@ -3,8 +3,8 @@ import AnnalsReplica
 import AnnalsStore
 import GRDB
 
-/// Another program brings a tracked table into another form, or drops its triggers. What it writes then is seen by nobody,
-/// until the store's rows are compared with the log.
+/// An external program rebuilds a tracked table or drops its triggers. What it writes then is not captured, until the store's rows
+/// are compared with the log.
 extension SimulatedSpace {
     func strangerRebuilds(_ replica: Replica, _ rebuild: Step.Rebuild, _ statements: [String], _ isTolerant: Bool) throws {
         guard let table = plan.schema.table(rebuild.table) else { return }
@@ -18,7 +18,7 @@ extension SimulatedSpace {
             replica.memories = []
             replica.forgetReaders()
         } catch let error as DatabaseError where Replica.isRefusal(error) {
-            // Then nothing of it was done.
+            // Nothing was done in this case.
         }
         try observe(replica, after: .strangers)
     }
@@ -30,7 +30,8 @@ extension SimulatedSpace {
         for name in names { try db.execute(sql: "DROP TRIGGER \(name)") }
     }
 
-    /// What tools for migrations do: a new table, the rows, the old name, and the indexes and triggers that they know.
+    /// Rebuilds a table as migration tools do: a new table, the copied rows, the old name, and the indexes and triggers that the
+    /// tool knows.
     private static func rebuild(_ table: Table, _ db: Database) throws {
         let statements = try Row.fetchAll(
             db,
@@ -39,7 +40,7 @@ extension SimulatedSpace {
                 WHERE tbl_name = ? AND sql IS NOT NULL AND name NOT GLOB 'annals_*' ORDER BY type = 'trigger', rowid
                 """, arguments: [table.name])
         let columns = table.names(Array(table.columns.indices))
-        // Triggers elsewhere may name the table, which is not there for a moment.
+        // Triggers on other tables may name the table, which does not exist for a moment.
         try db.execute(sql: "PRAGMA legacy_alter_table = ON")
         defer { try? db.execute(sql: "PRAGMA legacy_alter_table = OFF") }
         for row in statements where row["type"] == "table" {
@@ -52,7 +53,8 @@ extension SimulatedSpace {
         for row in statements where row["type"] != "table" { try db.execute(sql: row["sql"]) }
     }
 
-    /// Nothing is exchanged until the rows were compared, which changes none of them; then all of them are told of (law 3).
+    /// Nothing is exchanged until the rows were compared, and the comparison changes no row. Afterwards all rows are in the log or
+    /// the outbox (law 3).
     func checkDoubt(_ replica: Replica, _ before: Look, _ now: Look, _ cause: Cause) throws {
         guard before.isInDoubt else { return }
         if cause == .reply, before.rows != now.rows, !before.unsettled, !isBroken(before.rows) {
@@ -67,14 +69,14 @@ extension SimulatedSpace {
         try noteReplaced(replica, before, now)
     }
 
-    /// An outbox that needs unseen rows goes out with them as one transaction.
+    /// An outbox that needs rows without capture is sent with them as one transaction.
     private func noteReplaced(_ replica: Replica, _ before: Look, _ now: Look) throws {
         let waiting = Set(now.outbox.map(\.id))
         let filled = ledger.intents(of: replica.name, in: before.outboxed..<now.outboxed).map(\.id)
         let gone = (before.outbox.map(\.id) + filled).filter { !waiting.contains($0) && oracle.position(of: $0) == nil }
         guard !gone.isEmpty else { return }
         let kept = before.outbox.filter { waiting.contains($0.id) }
-        // One that only says that history begins anew has no changes and never waits.
+        // A transaction that only starts history again has no changes and is never in the outbox.
         let dropped = before.outbox.count { gone.contains($0.id) }
         guard dropped == 0 || kept.isEmpty || before.unsettled else {
             throw Violation("rows in doubt", "\(replica.name) gave up \(dropped) of its transactions and kept \(kept.count)")

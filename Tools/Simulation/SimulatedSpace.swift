@@ -8,16 +8,16 @@ import Foundation
 import GRDB
 import RelayLog
 
-/// Replicas, their relay, the network between and the time, all in one task: what happens next is always the earliest
-/// thing that was arranged.
+/// Replicas, their relay, the network between them and the time, all in one task. The next event is always the earliest scheduled
+/// one.
 ///
-/// Faults come first, while the plan's steps are carried out. Then everything heals, and it must settle in a few rounds.
+/// First the plan's steps run with faults. Then everything heals, and it must settle in a few rounds.
 final class SimulatedSpace {
     enum Event {
         case step(Step)
-        /// A request gets to the relay; `isCopy`: again, after the first.
+        /// A request arrives at the relay; `isCopy`: a repetition of the first.
         case arrival(replica: Int, step: Int, request: Int, Session.Request, RowOutcome, isCopy: Bool)
-        /// Something comes back, or the pause is over.
+        /// An answer arrives, or a pause ends.
         case reply(replica: Int, step: Int, request: Int, Session.Reply)
         case restart(replica: Int)
         case relayStarts
@@ -30,16 +30,16 @@ final class SimulatedSpace {
     let machine: RelayMachine
     /// The relay's process is dead.
     var relayIsDown = false
-    /// It was at some time: exchanges may have failed for it.
+    /// It was dead at some time, so exchanges may have failed because of it.
     var relayWasDown = false
-    /// How long it will be, when it dies next.
+    /// How long it will be down after its next death.
     var relayIsDownFor: Int64 = 0
-    /// The log as it came, after its horizon.
+    /// The log after its horizon, as it arrived.
     var frames: [LogFrame] = []
     private(set) var lineage = Lineage(high: 0, low: 0)
     let relayClock: WallClock
     let space: SpaceName
-    /// nil where the space is not sealed.
+    /// nil if the space is not encrypted.
     let spaceKeys: SpaceKeyRing?
     let folder: SimulationFolder
     var replicas: [Replica] = []
@@ -47,20 +47,20 @@ final class SimulatedSpace {
     var ledger = Ledger()
     /// The log begins after this position.
     var horizon: Int64 = 0
-    /// A store dropped old lines of its conflict journal, which its snapshots then do not have either.
+    /// A store deleted old entries of its conflict journal, so its snapshots do not have them either.
     var areJournalsPurged = false
     var queue = Queue<Event>()
     var trace: Trace
-    /// The relay's data of an earlier moment, with the log of then.
+    /// A backup of the relay's data, with the log at that time.
     var backup: (folder: String, log: Oracle, frames: [LogFrame])?
-    /// Where the log ended when the relay was put back; nil while it was not.
+    /// The head of the log after the relay was restored; nil if it was not restored.
     var restoredHead: Int64?
-    /// The log that the relay had until it was put back.
+    /// The relay's log before it was restored.
     var wholeLog: Oracle?
-    /// As the plan says, until everything heals.
+    /// The plan's network, until everything heals.
     var network: NetworkPlan
 
-    /// Runs a plan to its end, or to the first law that does not hold.
+    /// Runs a plan to its end, or to the first violated law.
     static func run(_ plan: Plan, keepsLines: Bool = false) async -> (trace: Trace, violation: Violation?) {
         var world: SimulatedSpace?
         do {
@@ -79,7 +79,7 @@ final class SimulatedSpace {
         }
     }
 
-    // MARK: The beginning
+    // MARK: The start
 
     private init(_ plan: Plan, _ folder: SimulationFolder, keepsLines: Bool) async throws {
         self.plan = plan
@@ -92,7 +92,7 @@ final class SimulatedSpace {
         guard let space = SpaceName("world") else { throw Violation("simulator", "no name for the space") }
         self.space = space
         self.folder = folder
-        // What the relay does by itself after a time is left to its next request.
+        // Work that the relay does by a timer happens with its next request.
         let clock = RelayClock(
             wall: { relayClock.milliseconds }, monotonic: { time.now }, sleep: { _ in throw CancellationError() })
         machine = try RelayMachine(
@@ -141,7 +141,7 @@ final class SimulatedSpace {
         }
     }
 
-    /// What the log has gained since the last time is judged at once.
+    /// Checks the new entries of the log at once.
     func absorbLog() async throws {
         let description = try await relay.describe()
         horizon = description.horizon.rawValue

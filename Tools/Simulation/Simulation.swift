@@ -1,4 +1,4 @@
-/// One seed, from its plan to its verdict.
+/// One seed, from its plan to its result.
 ///
 ///     let outcome = await Simulation(seed: 17).run()
 ///     if let failure = outcome.failure { print(failure) }
@@ -6,7 +6,7 @@ public struct Simulation: Sendable {
     public let seed: UInt64
     public let features: Features
 
-    /// Only these steps of the plan, by number; nil for all.
+    /// Runs only these steps of the plan, by number; nil: all.
     public let steps: Set<Int>?
 
     public init(seed: UInt64, features: Features = Features(), steps: Set<Int>? = nil) {
@@ -21,23 +21,23 @@ public struct Simulation: Sendable {
         return plan
     }
 
-    /// What a run came to.
+    /// The result of a run.
     public struct Outcome: Sendable {
         /// Equal for equal runs.
         public var traceHash: UInt64
         public var failure: Failure?
     }
 
-    /// A law that did not hold.
+    /// A law that was violated.
     public struct Failure: Sendable, CustomStringConvertible {
-        /// Which, in a few words.
+        /// The law, in a few words.
         public var law: String
         public var text: String
 
         public var description: String { "\(law): \(text)" }
     }
 
-    /// What it is going to do.
+    /// The plan as lines.
     public var planLines: [String] { plan.lines }
 
     public func run() async -> Outcome {
@@ -45,7 +45,7 @@ public struct Simulation: Sendable {
         return Outcome(traceHash: trace.hash, failure: violation.map { Failure(law: $0.law, text: $0.text) })
     }
 
-    /// The run once more, told line by line, with the steps that a failure needs and no others.
+    /// Runs the plan again and returns it line by line, with only the steps that a failure needs.
     public func story(isShrunk: Bool = true) async -> [String] {
         var plan = plan
         let (whole, violation) = await SimulatedSpace.run(plan, keepsLines: true)

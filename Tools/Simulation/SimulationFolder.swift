@@ -1,16 +1,16 @@
 import Foundation
 import Synchronization
 
-/// A folder for files that need not outlive the run, in memory where the system has such a place.
+/// A folder for files that are not needed after the run, in memory if the system has such a place.
 ///
-/// All runs of one process have theirs in one folder that bears its number. What a killed process left is removed by the
-/// next one.
+/// All runs of one process have their folders in one folder with the process's number. The next process removes what a killed
+/// process left.
 final class SimulationFolder {
     let path: String
 
     private static let name = "annals-simulate-"
     private static let count = Atomic<Int>(0)
-    /// The parent must not go while a folder is made in it.
+    /// The parent must not be removed while a folder is created in it.
     private static let turn = Mutex(())
     private static let parent: Result<String, any Error> = Result {
         let memory = "/dev/shm"
@@ -33,12 +33,12 @@ final class SimulationFolder {
     deinit {
         Self.turn.withLock { _ in
             try? FileManager.default.removeItem(atPath: path)
-            // Only when no other run of this process has one there.
+            // The parent is removed only if no other run of this process has a folder in it.
             if let parent = try? Self.parent.get() { rmdir(parent) }
         }
     }
 
-    /// Folders of processes that are gone.
+    /// Removes folders of processes that no longer exist.
     private static func removeLeftovers(in base: String) {
         for entry in (try? FileManager.default.contentsOfDirectory(atPath: base)) ?? [] where entry.hasPrefix(name) {
             guard let process = pid_t(entry.dropFirst(name.count)), kill(process, 0) != 0, errno == ESRCH else { continue }

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// The world's time, in milliseconds since its beginning. Only the world moves it.
+/// The world's time, in milliseconds since its start. Only the world changes it.
 final class VirtualTime: Sendable {
-    /// The moment of the beginning, in milliseconds since 1970.
+    /// The start, in milliseconds since 1970.
     static let beginning: Int64 = 1_700_000_000_000
 
     private let state = Mutex<Int64>(0)
@@ -14,7 +14,7 @@ final class VirtualTime: Sendable {
     }
 }
 
-/// One machine's wall clock: ahead or behind, too fast or too slow, and turned by hand now and then.
+/// One machine's wall clock: ahead or behind, too fast or too slow, and sometimes set by hand.
 final class WallClock: Sendable {
     private let time: VirtualTime
     private let drift: Int64
@@ -26,13 +26,13 @@ final class WallClock: Sendable {
         self.offset = Mutex(offset)
     }
 
-    /// Milliseconds since 1970, as this machine believes.
+    /// Milliseconds since 1970 by this clock.
     var milliseconds: Int64 {
         let now = time.now
         return VirtualTime.beginning + now + now * drift / 1_000 + offset.withLock { $0 }
     }
 
-    /// The same as SQLite's day number.
+    /// The same as SQLite's Julian day number.
     var julianDay: Double {
         Double(milliseconds) / 86_400_000 + 2_440_587.5
     }

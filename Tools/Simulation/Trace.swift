@@ -1,4 +1,4 @@
-/// What happened in a run, as one number that is equal for equal runs, and as lines where somebody wants to read them.
+/// The events of a run, as one number that is equal for equal runs, and as lines if requested.
 struct Trace {
     private(set) var lines: [String] = []
     private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325

@@ -1,6 +1,6 @@
-/// A law that did not hold: what ends a run.
+/// A law that was violated; it ends a run.
 struct Violation: Error, Sendable {
-    /// What was broken, in a few words that stay the same while a failure is shrunk.
+    /// The law, in a few words that stay the same while a failure is shrunk.
     var law: String
     var text: String
 

@@ -1,6 +1,6 @@
 import AnnalsCore
 
-/// Draws statements that meet each other: few keys, few values, and every way of writing a row that SQLite has.
+/// Draws statements that conflict with each other: few keys, few values, and every way to write a row in SQLite.
 struct Workload {
     let schema: Schema
     private let features: Features
@@ -12,7 +12,7 @@ struct Workload {
         self.dice = dice
     }
 
-    /// One transaction's statements; SQLite may refuse some.
+    /// The statements of one transaction; SQLite may refuse some.
     mutating func transaction() -> [String] {
         let special = dice.number(0...99)
         if features.swaps, special < 5 { return swap() }
@@ -20,7 +20,7 @@ struct Workload {
         return (0..<dice.weighted([(55, 1), (25, 2), (15, 3), (5, 5)])).map { _ in statement() }
     }
 
-    /// A first row.
+    /// A row that exists before the space is created.
     mutating func row() -> String {
         insert(dice.one(of: schema.tables), verb: "INSERT")
     }
@@ -51,7 +51,7 @@ struct Workload {
         return features.replace && (features.replaceInSelfReferences || !isLeaky)
     }
 
-    /// A table and all that it refers to, directly or not.
+    /// A table and all tables that it refers to, directly or indirectly.
     private func ancestors(of table: String) -> Set<String> {
         var found: Set<String> = []
         var open = [table]
@@ -95,7 +95,7 @@ struct Workload {
             let place = dice.one(of: places)
             if !chosen.contains(place) { chosen.append(place) }
         }
-        // The columns of one reference are mostly set together, or they name nobody.
+        // The columns of one reference are usually set together. Otherwise they would rarely refer to a parent.
         if let reference = table.references.first(where: { $0.columns.contains(chosen[0]) }), dice.chance(80) { chosen = reference.columns }
         let settings = chosen.map { "\(table.columns[$0].name) = \(value(table, $0).literal)" }.joined(separator: ", ")
         return "\(verb) \(table.name) SET \(settings) WHERE \(condition)"
@@ -106,7 +106,7 @@ struct Workload {
         return "UPDATE \(table.name) SET \(table.columns[place].name) = \(value(table, place).literal) WHERE \(keyCondition(table))"
     }
 
-    /// Many rows at once.
+    /// Changes many rows at once.
     private mutating func shift(_ table: Table) -> String {
         guard let place = changeable(table).first(where: { table.columns[$0].kind == .integer }) else {
             return update(table, verb: "UPDATE OR IGNORE", condition: "1")
@@ -115,7 +115,7 @@ struct Workload {
         return "UPDATE OR IGNORE \(table.name) SET \(name) = 1 + \(name) % 6 WHERE \(condition(table))"
     }
 
-    /// Two rows exchange a value, through a third.
+    /// Two rows swap a value through a third value.
     private mutating func swap() -> [String] {
         let table = dice.one(of: schema.tables)
         let places = changeable(table)
@@ -132,7 +132,7 @@ struct Workload {
         ]
     }
 
-    /// A row goes, and another comes under the same key.
+    /// Deletes a row and inserts another one under the same key.
     private mutating func rebirth() -> [String] {
         let table = dice.one(of: schema.tables)
         let key = table.key.map { value(table, $0) }
@@ -149,7 +149,7 @@ struct Workload {
 
     // MARK: Policies
 
-    /// A conflict policy for some columns, for whole rows, or for what constraints decide.
+    /// A conflict policy for columns, for whole rows, or for constraints.
     mutating func policy() -> PolicySetting {
         let table = dice.chance(80) ? dice.one(of: schema.tables) : nil
         var setting = PolicySetting(table: table?.name, aspect: .update, policy: "")

@@ -14,7 +14,7 @@ package struct HistorySize {
 
     private struct Table {
         var id: Int64
-        /// For each sample, its id and the size of a raw change; it stands for the `step` changes from there.
+        /// For each sample, its id and the size of a raw change. The size is used for the `step` changes from there.
         var samples: [(first: Int64, bytes: Double)] = []
         var step: Int64 = 1
         var last: Int64 = 0

@@ -8,26 +8,27 @@ import GRDB
 
 /// Applies the body of one transaction to the rows, verbatim, forward or backward.
 ///
-/// Every old value is compared with the stored one by storage class and bytes before anything is overwritten, and
-/// an inserted key must be free: otherwise rows and log have parted, and that is told, never papered over (law 3).
+/// Every old value is compared with the stored one by storage class and bytes before it is overwritten, and an inserted key must
+/// be free. Otherwise the rows have diverged from the log. This is an error and is never corrected silently (law 3).
 ///
-/// Two passes, because one transaction may swap unique values: first the rows of deletes, moves and updates of
-/// unique columns are taken out, then rows are written. Foreign keys are off and checked by the session at the end.
+/// There are two passes, because one transaction may swap unique values. The first pass removes the rows of deletes, moves and
+/// updates of unique columns. The second pass writes rows. Foreign keys are off, and the session checks them at the end.
 package struct EntryApplier {
     package enum Direction {
-        /// As the entry says.
+        /// As in the entry.
         case forward
-        /// Its inverse: how an outbox transaction is undone and how history is replayed back.
+        /// The inverse. An outbox transaction is undone in this way.
         case backward
     }
 
     package let session: MergeSession
     package let direction: Direction
-    /// Where the entry stands, for the error that names it; nil for work that is not in the log.
+    /// The position of the entry, for the error message; nil for work that is not in the log.
     package let position: Position?
-    /// Called for each change with the rows before and after, when the caller notes marks.
+    /// Called for each change with the row before and after, if the caller records write marks.
     package var observe: ((RowTable, _ old: [Value]?, _ new: [Value]?, RowMark?) -> Void)?
-    /// Called for each change with the rows before and after as far as footprints go: keys, unique columns and references.
+    /// Called for each change with the row before and after. Only the columns that footprints need are set: keys, unique columns and
+    /// references.
     var certify: ((RowTable, _ old: [Value]?, _ new: [Value]?) -> Void)?
 
     package init(
@@ -40,17 +41,17 @@ package struct EntryApplier {
         self.observe = observe
     }
 
-    /// Applies the body; `layouts` says what its table references mean. Returns how many changes there were.
+    /// Applies the body. `layouts` has the layouts that its table references refer to. Returns the number of changes.
     @discardableResult
     package func apply(_ reader: BodyReader, layouts: [Int: TableLayout]) throws -> Int {
         try apply(TransactionParts(reader, layouts: layouts))
     }
 
-    /// The same, part by part: each pass goes through all of them.
+    /// Applies a transaction in parts. Each pass reads all parts.
     @discardableResult
     package func apply(_ content: TransactionParts) throws -> Int {
         var displaced: [Displaced] = []
-        // The outbox was made with what the store has.
+        // Outbox transactions have only the columns of this store.
         let kept = direction == .forward ? session.kept.map(DeferredChanges.init) : nil
         try pass(content, kept, kept?.takeOut) { table, change, bytes in
             if let row = try takeOut(table, change, bytes) { displaced.append(row) }
@@ -62,15 +63,15 @@ package struct EntryApplier {
     private typealias Visitor = (TableInUse, WireChange, UnsafeRawBufferPointer) throws -> Void
     private typealias KeptVisitor = (TableLayout, WireChange, UnsafeRawBufferPointer) throws -> Void
 
-    /// A table of the body with the author's columns mapped to the ones here.
+    /// A table of the body, with the author's columns mapped to the local columns.
     private struct TableInUse {
         let table: RowTable
-        /// Where the author's columns stand here, those that this store lacks left out.
+        /// The local indexes of the author's columns, without the columns that this store lacks.
         let places: [Int]
         let layout: LayoutInUse
     }
 
-    /// A row that was taken out in the first pass and is put back in changed form.
+    /// A row that the first pass removed and that is written again with other values.
     private struct Displaced {
         let table: RowTable
         let old: [Value]
@@ -118,7 +119,7 @@ package struct EntryApplier {
         return TableInUse(table: table, places: inUse.places, layout: inUse)
     }
 
-    /// The author's counts are not to be trusted: a short row or a column beyond the layout is a damaged entry.
+    /// Counts of the author are not trusted. A short row, or a column beyond the layout, is a corrupt entry.
     private func check(_ change: WireChange, _ layout: TableLayout, _ inUse: TableInUse?) throws {
         let columns = layout.columns.count
         let isWhole =
@@ -131,11 +132,11 @@ package struct EntryApplier {
         guard isWhole else { throw WireError.badLength }
     }
 
-    /// The key of a table as an author describes it. Whole rows and rows that change their key must have a whole key, or each replica
-    /// would choose one.
+    /// The key of a table as the author describes it. Whole rows, and rows that change their key, must have a complete key. Otherwise each
+    /// replica would choose another key.
     private struct LayoutKey {
         private let key: [Int]
-        /// The place of an INTEGER PRIMARY KEY, which is an integer in every row.
+        /// The column number of an INTEGER PRIMARY KEY. Every row has an integer there.
         private let integer: Int?
 
         init(_ layout: TableLayout, _ table: DeclaredTable?) throws {
@@ -210,7 +211,7 @@ package struct EntryApplier {
         try table.delete(found, key: key, in: bytes)
     }
 
-    /// The full row that an update means, with the old values of its changed columns compared.
+    /// The whole row of an update. The old values of the changed columns are compared.
     private func stored(_ inUse: TableInUse, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws -> [Value] {
         let table = inUse.table
         let key = currentKey(inUse, change)
@@ -292,7 +293,7 @@ package struct EntryApplier {
         let touchesReferences = places.contains(where: table.referencePlaces.contains)
         let old = observe != nil || touchesReferences ? found.values(0..<table.columnCount) : nil
         guard !places.isEmpty else {
-            // Only columns that this store lacks: a change of the row all the same.
+            // Only columns that this store lacks changed. This is still a change of the row.
             found.reset()
             if let old { observe?(table, old, old, change.mark) }
             certifyKey(table, change.key.map(bytes.value))
@@ -311,8 +312,8 @@ package struct EntryApplier {
         try session.checks.noteChanged(table, old: old, new: new)
     }
 
-    /// Of an update that touches neither unique columns nor references, a footprint holds the row only; of a change that cannot be made, at
-    /// least the row.
+    /// For an update without unique columns and references, the footprint holds only the row. For a change that cannot be made, it must
+    /// hold at least the row.
     private func certifyKey(_ table: RowTable, _ key: @autoclosure () -> [Value]) {
         guard let certify else { return }
         var row = [Value](repeating: .null, count: table.columnCount)
@@ -322,14 +323,14 @@ package struct EntryApplier {
 
     // MARK: Keys and errors
 
-    /// The key of a full row of the body, in this table's key order.
+    /// The key of a whole row of the body, in the order of the local key.
     private func localKey(_ inUse: TableInUse, _ values: [WireValue]) -> [WireValue] {
         inUse.table.definition.primaryKey.map { place in
             inUse.places.firstIndex(of: place).map { values[$0] } ?? .null
         }
     }
 
-    /// The key under which an update's row is stored before this direction applies it.
+    /// The key of an update's row before this direction applies it.
     private func currentKey(_ inUse: TableInUse, _ change: WireChange) -> [WireValue] {
         guard direction == .backward else { return change.key }
         var key = change.key
@@ -353,7 +354,7 @@ package struct EntryApplier {
                 kind: .otherValue(column: column, stored: stored, expected: expected)))
     }
 
-    /// What is no integer under an INTEGER PRIMARY KEY has a code of its own.
+    /// A value that is no integer, in an INTEGER PRIMARY KEY, has a result code of its own.
     private static func isRefusal(_ error: DatabaseError) -> Bool {
         error.resultCode == .SQLITE_CONSTRAINT || error.resultCode == .SQLITE_MISMATCH
     }

@@ -2,10 +2,11 @@ package import AnnalsWire
 package import GRDB
 import Synchronization
 
-/// Tells whether anybody has written to a file since: equal values mean that its rows and schema are what they were.
+/// Shows whether a file was written: equal values mean that its rows and schema are unchanged.
 ///
-/// `data_version` moves with other connections' commits, the count of changed rows with this connection's own writes, also
-/// those it rolled back, and `schema_version` with a change of the schema by either. Only values read on one connection can be compared.
+/// `data_version` changes with the commits of other connections. The number of changed rows changes with the writes of this
+/// connection, also those that were rolled back. `schema_version` changes with each change of the schema. Only values that were read
+/// on one connection can be compared.
 package struct FileState: Equatable {
     private let dataVersion: Int64
     private let schemaVersion: Int64
@@ -18,11 +19,11 @@ package struct FileState: Equatable {
     }
 }
 
-/// Where the last step of an exchange left the file, for as long as nobody writes to it: doing the step again would find the same.
-/// So an exchange with nothing to do costs the same however many tables there are, and takes no lock.
+/// The result of the last step of an exchange. It is valid until the file is written, because a repeated step would find the same.
+/// So an exchange without work takes no lock, and its cost does not depend on the number of tables.
 ///
-/// It must be asked on the connection that the store writes with, and told what was read at the end of a transaction only once
-/// that is committed.
+/// It must be used on the connection that the store writes with. Results of a transaction must be recorded only after the
+/// transaction is committed.
 package final class IdleCache: Sendable {
     private struct Found {
         var state: FileState
@@ -35,12 +36,12 @@ package final class IdleCache: Sendable {
 
     package init() {}
 
-    /// What `prepareOutbox` would answer.
+    /// The result that `prepareOutbox` would have.
     package func ready(_ db: Database) throws -> ExchangeStatus? {
         try current(db)?.ready
     }
 
-    /// What taking in a page without entries would answer; nil where it is another page than the one taken in last.
+    /// The result of applying a page without entries; nil if this is not the last applied page.
     package func taken(_ page: Page, _ db: Database) throws -> ExchangeStatus? {
         guard page.frames.isEmpty, let current = try current(db), current.page == Self.lasting(page) else { return nil }
         return current.taken
@@ -67,7 +68,7 @@ package final class IdleCache: Sendable {
         }
     }
 
-    /// The page without what is not of the log.
+    /// The page without the fields that do not concern the log.
     private static func lasting(_ page: Page) -> Page {
         var page = page
         (page.relayTime, page.isSnapshotDue, page.snapshotToCheck) = (nil, false, nil)

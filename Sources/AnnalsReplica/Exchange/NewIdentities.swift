@@ -1,7 +1,7 @@
 package import AnnalsCore
 package import AnnalsWire
 
-/// New identities from the configuration's source of randomness.
+/// New identities, from the configuration's source of randomness.
 package struct NewIdentities: Sendable {
     package let random: @Sendable () -> UInt64
 
@@ -14,7 +14,7 @@ package struct NewIdentities: Sendable {
         return Identifier(using: &source)
     }
 
-    /// A key pair, which makes a replica of its own.
+    /// A key pair for a new replica.
     package func key() throws -> ReplicaKey {
         let bytes = (0..<ReplicaKey.byteCount / 8).flatMap { _ in withUnsafeBytes(of: random().littleEndian, Array.init) }
         guard let key = ReplicaKey(bytes: bytes) else {

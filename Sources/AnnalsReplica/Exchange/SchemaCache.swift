@@ -2,10 +2,10 @@ package import AnnalsSchema
 package import GRDB
 import Synchronization
 
-/// The tracked tables as last read, for as long as the schema stays the same: every step of an exchange needs them, and
-/// reading them takes several statements a table.
+/// The tracked tables, cached until the schema changes. Every step of an exchange needs them, and reading them takes several
+/// statements for each table.
 ///
-/// SQLite's `schema_version` changes with every change of the schema, tracking included, whoever makes it.
+/// SQLite's `schema_version` changes with every change of the schema by any program, also when a table is tracked.
 package final class SchemaCache: Sendable {
     private struct Known {
         var version: Int64
@@ -14,7 +14,7 @@ package final class SchemaCache: Sendable {
     }
 
     private let known = Mutex<Known?>(nil)
-    /// How the tables stand to the space's.
+    /// The comparison of the tables with the space's schema.
     private struct Compared {
         var version: Int64
         var spaceVersion: Int64
@@ -43,7 +43,7 @@ package final class SchemaCache: Sendable {
         return new
     }
 
-    /// How the tables stand to the space's. Throws where they are declared otherwise.
+    /// Compares the tables with the space's schema. Throws if they are declared differently.
     package func comparison(_ db: Database) throws -> SchemaComparison {
         let (version, spaceVersion) = (try Self.version(db), try SpaceSchema.version(db))
         if let compared = compared.withLock({ $0 }), compared.version == version, compared.spaceVersion == spaceVersion {
@@ -55,7 +55,7 @@ package final class SchemaCache: Sendable {
         return comparison
     }
 
-    /// Every table of the app's, tracked or not.
+    /// All tables of the app, tracked or not.
     package func catalog(_ db: Database) throws -> TableCatalog {
         let version = try Self.version(db)
         if let known = all.withLock({ $0 }), known.version == version { return known }
@@ -68,14 +68,14 @@ package final class SchemaCache: Sendable {
         try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version")) ?? 0
     }
 
-    /// Notes the version with which a transaction begins.
+    /// Records the schema version at the beginning of a transaction.
     package func begin(_ db: Database) throws {
         let version = try Self.version(db)
         beginning.withLock { $0 = version }
     }
 
-    /// After a transaction was rolled back: the number of a version that it made will be given again, perhaps to another
-    /// schema. What was there when it began is there again.
+    /// To be called after a transaction was rolled back. SQLite gives its schema version again, possibly to another schema. So only
+    /// what was cached at the version at the beginning of the transaction stays.
     package func forgetRolledBack() {
         let version = beginning.withLock { $0 }
         known.withLock { if $0?.version != version { $0 = nil } }
@@ -83,7 +83,7 @@ package final class SchemaCache: Sendable {
         all.withLock { if $0?.version != version { $0 = nil } }
     }
 
-    /// After Annals' own tables were brought in line with the schema.
+    /// To be called after Annals' own tables were changed to match the schema.
     package func forget() {
         known.withLock { $0 = nil }
         compared.withLock { $0 = nil }

@@ -4,7 +4,7 @@ package import AnnalsSchema
 package import AnnalsWire
 package import GRDB
 
-/// What a managed step does around its work: seals strangers' writes before, records its own after, keeps the clock.
+/// The frame of a step of an exchange: records external writes before the work and own writes after it, and keeps the clock.
 package struct StoreStep {
     package let db: Database
     package let environment: CaptureEnvironment
@@ -30,58 +30,58 @@ package struct StoreStep {
         self.environment = environment
     }
 
-    /// Makes what other programs committed since the last step into a transaction; nil when there was nothing.
+    /// Records the commits of other programs since the last step as a transaction; nil if there were none.
     @discardableResult
     package func recordExternal() throws -> Int64? {
         let (number, drift) = try TransactionRecorder.recordExternalReportingDrift(db, environment)
-        // A table may have another name in Annals' own tables now, at the same version of the schema.
+        // A table may have another name in Annals' own tables now, although SQLite's schema version is the same.
         if !drift.findings.isEmpty { schema.forget() }
         return number
     }
 
-    /// The tracked tables as they are declared now.
+    /// The tracked tables in their current declaration.
     package func tables() throws -> TrackedTables {
         try schema.tables(db)
     }
 
-    /// What the table references in stored bodies mean.
+    /// The layouts that the table references in stored bodies refer to.
     package func layouts() throws -> LayoutNames {
         try schema.layouts(db)
     }
 
-    /// How the tracked tables stand to the space's.
+    /// Compares the tracked tables with the space's schema.
     ///
-    /// Throws `AnnalsError` of code schemaRefused where they are declared otherwise.
+    /// Throws `AnnalsError` with code `schemaRefused` if they are declared differently.
     @discardableResult
     package func schemaComparison() throws -> SchemaComparison {
         try schema.comparison(db)
     }
 
-    /// After what the store lacks was changed.
+    /// To be called after the missing schema was changed.
     package func forgetComparison() {
         schema.forget()
     }
 
-    /// What seals and opens what the relay keeps of the store's space; nil where the space is not sealed, or there is none.
+    /// Seals and opens the data that the relay has of the store's space; nil if the space is not encrypted, or the store is not joined.
     ///
-    /// Throws `AnnalsError` of code missingKey.
+    /// Throws `AnnalsError` with code `missingKey`.
     package func cipher() throws -> SpaceCipher? {
         try ReplicaState.load(db)?.cipher(spaceKeys, operation: "sync")
     }
 
-    /// Moves what is new in history into the outbox; the space's key is needed only where something is.
+    /// Moves new transactions of history to the outbox. It asks for the space's key only if there are any.
     package func filler() throws -> OutboxFiller {
         OutboxFiller(
             db: db, tables: try tables(), limits: outboxLimits, footprintKey: { try cipher()?.footprintKey ?? .none },
             author: { try Meta(db).text(.replicaName) },
             offer: { filler in
-                // What cannot be told to the space is told to whoever syncs.
+                // An error of the comparison is ignored here. The sync reports it.
                 guard let ahead = try? schemaComparison().ahead, !ahead.isEmpty else { return }
                 try filler.offer(ahead) { TransactionInfo(id: identities.next(), time: try tick(), origin: .migration) }
             })
     }
 
-    /// The store's clock, past everything written and seen so far.
+    /// The store's clock, at or after every time that was written or seen.
     package func clock() throws -> HybridClock {
         try StoreClock.load(db)
     }
@@ -94,7 +94,7 @@ package struct StoreStep {
         return time
     }
 
-    /// The number of history's newest transaction; zero before the first.
+    /// The number of the newest transaction of history; zero if there is none.
     package func newestTransaction() throws -> Int64 {
         try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions") ?? 0
     }

@@ -2,12 +2,13 @@ package import AnnalsCore
 import AnnalsSQLite
 import AnnalsWire
 
+/// The reason why a page cannot be applied. The store stays unchanged.
 package enum ApplyError: Error {
     case outOfOrder(Position)
     case pushUnderWay
-    /// What a rebase left in the rows may not stay there: see `RebaseSet`.
+    /// A partial rebase broke something that no footprint shows: see `RebaseSet`.
     case partialRebaseInvalid
-    /// The page has a schema entry that was not tried.
+    /// The page has a schema entry that was not tried before.
     case untriedSchema
     /// A policy names a closure that the program did not register.
     case missingResolver(String, table: String)

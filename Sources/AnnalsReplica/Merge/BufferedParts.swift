@@ -3,10 +3,10 @@ package import AnnalsCore
 package import AnnalsWire
 package import GRDB
 
-/// Parts of a transaction too large for one batch, as they were pulled, until the last of them is here: no reader ever
-/// sees half of a transaction (law 6), and no part has to be pulled twice.
+/// The pulled parts of a transaction that is too large for one batch, until its last part is pulled. So no reader sees half of a
+/// transaction (law 6), and no part is pulled twice.
 ///
-/// They are the log's entries right after the replica's position, since the relay appends all parts at once.
+/// They are the log's entries directly after the replica's position, because the relay appends all parts at once.
 package enum BufferedParts {
     package static let schema = """
         CREATE TABLE annals_parts (
@@ -15,20 +15,20 @@ package enum BufferedParts {
         );
         """
 
-    /// The newest of them.
+    /// The newest buffered part.
     package struct Last {
         package var position: Position
         package var header: BatchHeader
 
-        /// Whether it and what comes next are of one transaction. They are not where the relay was put back to an older
-        /// backup meanwhile, and has another log behind it.
+        /// Whether this part and the next one belong to one transaction. They do not if the relay was restored from an older backup
+        /// and its log continues differently.
         package func isFollowed(by next: BatchHeader) -> Bool {
             next.replica == header.replica && next.part == BatchPart(number: header.part.number + 1, count: header.part.count)
                 && next.firstCounter == header.firstCounter.next && next.previousDigest == header.certificates[0].digest
         }
     }
 
-    /// The newest position that is here; nil when none is.
+    /// The position of the newest buffered part; nil if there is none.
     package static func last(_ db: Database) throws -> Position? {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(position) FROM annals_parts")).map { Position($0) }
     }
@@ -45,8 +45,8 @@ package enum BufferedParts {
         try StoredBlob(db, table: "annals_parts", column: "batch", row: position.rawValue, .read).read()
     }
 
-    /// Those that may be continued by a log that ends at `head`. No log ends within a transaction, so where these reach its
-    /// end, they are of a log that the relay lost when it was put back to an older backup, and go.
+    /// The newest buffered part that a log with this `head` can continue. No log ends within a transaction. So if the parts reach
+    /// the head, they belong to a log that the relay lost in a restore from an older backup, and they are deleted.
     package static func last(_ db: Database, inLogUpTo head: Position) throws -> Last? {
         guard let position = try last(db) else { return nil }
         guard position < head else {

@@ -6,8 +6,8 @@ import AnnalsWire
 import Foundation
 package import GRDB
 
-/// Conflicts as they were settled, by whichever replica settled them: equal on all replicas at a position, because
-/// entries travel in the log and count once they are in it.
+/// The settled conflicts of the space. At one position the journal is equal on all replicas, because its entries travel in
+/// the log and count once they are in the log.
 package enum ConflictJournal {
     package static let schema = """
         CREATE TABLE annals_conflicts (
@@ -29,9 +29,10 @@ package enum ConflictJournal {
         );
         """
 
-    /// Keeps entries of one transaction that is in the log.
+    /// Adds journal entries of one transaction that is in the log.
     ///
-    /// - Parameter first: the place of the first of these among the transaction's; parts of it bring them one after another.
+    /// - Parameter first: The index of the first of these entries within the transaction. Its parts add their entries one after
+    ///   another.
     package static func append(
         _ db: Database, _ entries: [JournalEntry], from first: Int, transaction: TransactionInfo, replica: ReplicaID, position: Position,
         receivedAt: Int64
@@ -51,19 +52,20 @@ package enum ConflictJournal {
         }
     }
 
-    /// What travels: everything but the number here and what this store's people have seen.
+    /// The columns that replicas share: all except the local id and whether a person saw the conflict in this store.
     private static let shared = [
         "replica", "transaction_id", "number", "position", "received_at", "time", "time_counter", "author", "name", "waits", "resolved",
         "entry",
     ]
 
-    /// Writes the journal into a table of that name in an attached snapshot.
+    /// Copies the journal to a table of this name in an attached snapshot.
     package static func copy(_ db: Database, to table: String) throws {
         try db.execute(
             sql: "CREATE TABLE \(table) AS SELECT \(shared.joined(separator: ", ")) FROM main.annals_conflicts ORDER BY id")
     }
 
-    /// Takes in the lines of another replica's journal, or of a snapshot's, as they stand there.
+    /// Copies the entries of another replica's journal, or of a snapshot's. An existing entry gets the new position and time of
+    /// receipt, and is resolved if one of the two is.
     package static func takeIn(_ rows: RowCursor, _ db: Database) throws {
         let places = Array(repeating: "?", count: shared.count).joined(separator: ", ")
         let insert = try db.cachedStatement(
@@ -85,7 +87,7 @@ package enum ConflictJournal {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_conflicts") ?? 0
     }
 
-    /// Those that wait for a person.
+    /// The number of conflicts that wait for a person.
     package static func waitingCount(_ db: Database) throws -> Int {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_conflicts WHERE waits AND resolved = 0") ?? 0
     }
@@ -96,7 +98,7 @@ package enum ConflictJournal {
         return try GRDB.Row.fetchAll(db, sql: "SELECT * FROM annals_conflicts ORDER BY id").map { try conflict($0, names) }
     }
 
-    /// One line by its number in this store.
+    /// The conflict with this id in this store.
     package static func find(_ db: Database, _ id: Int64, _ tables: TrackedTables) throws -> Conflict? {
         let names = tables.ownNames
         return try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_conflicts WHERE id = ?", arguments: [id]).map {
@@ -104,7 +106,7 @@ package enum ConflictJournal {
         }
     }
 
-    /// A person decided; a line that is not kept any more needs no note.
+    /// Records a person's decision. Does nothing if the journal does not hold the conflict any more.
     package static func note(_ db: Database, _ resolution: ConflictResolution) throws {
         try db.execute(
             sql: "UPDATE annals_conflicts SET resolved = ? WHERE replica = ? AND transaction_id = ? AND number = ?",
@@ -114,7 +116,7 @@ package enum ConflictJournal {
             ])
     }
 
-    /// - Parameter names: this store's own; the journal itself is in first names.
+    /// - Parameter names: The local names. The journal uses canonical names.
     package static func conflict(_ row: GRDB.Row, _ names: NameMap) throws -> Conflict {
         let replica: Data = try row.value("replica")
         let transaction: Data = try row.value("transaction_id")
@@ -130,24 +132,24 @@ package enum ConflictJournal {
     }
 }
 
-/// One line of the conflict journal.
+/// One conflict of the conflict journal.
 public struct Conflict: Sendable {
-    /// Its number in this store.
+    /// Its id in this store.
     public var id: Int64
-    /// What it is called on every replica; its replica is who settled it, whose work came second.
+    /// Its id on every replica. The replica in it is the one that settled the conflict, the author of the incoming transaction.
     public var name: ConflictID
-    /// Where the transaction that carries it stands in the log.
+    /// The position of the log entry that carries it.
     public var position: Position
     /// The incoming transaction's time.
     public var time: HybridTime
     public var author: String?
-    /// A person has decided.
+    /// Whether a person has decided it.
     public var isResolved: Bool
-    /// A person was shown it on this replica.
+    /// Whether a person has seen it on this replica.
     public var isSeen: Bool
     public var entry: JournalEntry
 
-    /// Nobody has decided it yet: its policy is manual. Other policies settle what they meet.
+    /// Whether it still waits for a person: its policy is `manual`, and it is not resolved. Other policies settle conflicts.
     public var isWaiting: Bool { entry.waitsForPerson && !isResolved }
 }
 

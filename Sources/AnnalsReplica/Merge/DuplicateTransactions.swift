@@ -3,10 +3,10 @@ package import AnnalsMerge
 package import AnnalsRows
 import AnnalsSchema
 
-/// Outbox transactions that are in the pulled entries too, because another copy of this file pushed them (merge rule 39).
+/// Outbox transactions that are also in the pulled entries, because another copy of this file pushed them (merge rule 39).
 ///
-/// They are not laid on again. But the transactions after them call the rows that they made by the keys that they have
-/// here, and mean these rows, whatever keys they have in the space.
+/// They are not repeated. But later outbox transactions refer to their rows by the local keys, and mean the same rows under
+/// the keys that these have in the space.
 package struct DuplicateTransactions {
     private let outbox: [TransactionID: OutboxTransaction]
     private var names: [TransactionID: [(names: [CandidateKey], life: RowLineage.ID)]] = [:]
@@ -17,10 +17,10 @@ package struct DuplicateTransactions {
 
     package func contains(_ id: TransactionID) -> Bool { outbox[id] != nil }
 
-    /// Notes an entry that was just applied: where the rows are that its transaction made, if that is one of the outbox.
+    /// To be called after an entry is applied. If the outbox holds its transaction too, this records where its rows are.
     package mutating func note(_ id: TransactionID, journal: [JournalEntry], _ lineage: RowLineage, _ session: MergeSession) throws {
         guard let transaction = outbox[id] else { return }
-        // What this file had journaled itself is in the keys by which it calls the rows.
+        // The local keys already follow the journal entries that this file made itself.
         let known = Set(transaction.journal)
         let settled = journal.filter { !known.contains($0) }
         for change in transaction.changes {
@@ -32,12 +32,12 @@ package struct DuplicateTransactions {
         }
     }
 
-    /// Lets the transactions after a known one call its rows as they do here.
+    /// Makes the transactions after a duplicate refer to its rows by the local keys.
     package func call(_ id: TransactionID, in lineage: inout RowLineage) {
         for (names, life) in names[id] ?? [] { lineage.call(life, by: names) }
     }
 
-    /// The names and the key that a change gave a row; nil where it gave none.
+    /// The candidate keys and the primary key that a change gave to a row; nil if it gave none.
     private func made(_ change: RowChange, _ table: RowTable) -> ([CandidateKey], [Value])? {
         switch change {
         case .delete: return nil
@@ -51,7 +51,7 @@ package struct DuplicateTransactions {
         }
     }
 
-    /// The key under which a row arrived, renumbered as often as it had to be; nil where it was set aside.
+    /// The key of a row in the space, after all its renumberings; nil if the row was set aside.
     private static func present(_ key: [Value], _ table: RowTable, _ journal: [JournalEntry]) -> [Value]? {
         var key = key
         for line in journal where line.table == table.first.name && line.key == key {

@@ -3,26 +3,27 @@ import AnnalsSchema
 package import AnnalsWire
 import GRDB
 
-/// A page's entries after a position, by their clear parts only: what local certification needs before anything is opened.
+/// The entries of a page after a position, read from their clear parts only. Local certification needs them before any
+/// body is opened.
 ///
-/// The parts of a transaction too large for one batch are one entry, at the position of the last of them.
+/// The parts of a transaction that is too large for one batch are one entry, at the position of the last part.
 package struct Entries {
-    /// What is opened at once.
+    /// The content that is opened at once.
     package enum Source {
-        /// These transactions of a frame's batch.
+        /// Some transactions of a frame's batch.
         case batch(LogFrame, indices: Range<Int>)
         /// All parts of one transaction.
         case parts(Parts)
-        /// Voided transactions, from that position on.
+        /// Voided transactions, starting at the position `first`.
         case voided(LogFrame, indices: Range<Int>, first: Position, [Digest])
-        /// A part of this replica's own: it is in the rows already.
+        /// A part of this replica's own transaction. The rows hold it already.
         case ownPart(Position, Digest)
     }
 
     package struct Parts {
         package var first: Position
         package var count: Int
-        /// The parts that came with this page; those before are kept.
+        /// The parts that this page holds. Earlier parts are buffered.
         package var frames: [LogFrame] = []
 
         package var last: Position { first.advanced(by: count - 1) }
@@ -37,23 +38,23 @@ package struct Entries {
 
     package private(set) var sources: [Source] = []
     package private(set) var list: [Entry] = []
-    /// Parts of a transaction whose last is not here yet.
+    /// The parts of a transaction without its last part.
     package private(set) var unfinished: Parts?
-    /// Who is the author of anything here, unfinished parts included, and where.
+    /// The authors of everything in the page, also of unfinished parts, with the positions.
     package private(set) var authors: [(replica: ReplicaID, position: Position)] = []
-    /// The relay's clock at the last entry, in milliseconds since 1970. It can be long ago when the page comes.
+    /// The latest time of receipt of an entry by the relay's clock, in milliseconds since 1970. It can be long before the pull.
     private(set) var lastReceipt: Int64 = 0
-    /// Each entry's place in its author's chain.
+    /// Each entry's link in the chain of its author.
     private var links: [(position: Position, replica: ReplicaID, link: AuthorChains.Link)] = []
 
     /// - Parameters:
-    ///   - position: up to where the log is applied.
-    ///   - kept: the newest of the parts that wait behind it.
-    ///   - ahead: where entries of this replica's own stand.
-    ///   - digests: which these are. In the log of a relay that was restored from an older backup others stand there; then
-    ///     nothing of the page means anything here.
-    ///   - state: the replica; its own entries are known by their digests.
-    ///   - chains: what is known of the authors.
+    ///   - position: The position up to which the log is applied.
+    ///   - kept: The newest buffered part after it.
+    ///   - ahead: The positions of own entries that are ahead.
+    ///   - digests: The digests of these entries. The log of a relay that was restored from an older backup has other entries
+    ///     there. Then the page is refused.
+    ///   - state: The replica. Its own entries are recognized by their digests.
+    ///   - chains: The newest known entries of the authors.
     init(
         _ page: Page, after position: Position, kept: BufferedParts.Last?, ahead: Set<Position>, digests: [Position: Digest],
         _ state: ReplicaState, _ chains: AuthorChains
@@ -67,7 +68,7 @@ package struct Entries {
             let header = try BatchHeader.parse(frame.batch)
             if !digests.isEmpty { try Self.expectOwn(digests, in: frame, header) }
             if header.isVoided {
-                // Parts of it that are kept are given up and pulled again: their clear parts come then.
+                // Buffered parts of it are discarded and pulled again. The page then holds their clear parts.
                 guard unfinished == nil else { throw WireError.badValue("part") }
                 addVoided(frame, header, after: pulled)
             } else if header.part.isWhole {
@@ -77,16 +78,16 @@ package struct Entries {
                 if let kept, frame.firstPosition == pulled.next, !kept.isFollowed(by: header) { throw WireError.badValue("part") }
                 try addPart(frame, header, ahead: ahead)
             }
-            // Kept parts may be of a log that the relay lost: the checks above report that first.
+            // Buffered parts may belong to a log that the relay lost. The checks above report that first.
             try follow(&chains, frame, header, after: pulled, state)
             newest[header.replica] = (frame, header)
             lastReceipt = max(lastReceipt, frame.receivedAt)
         }
-        // A digest covers those before it, so an author's newest signature speaks for all of its entries here.
+        // Each digest covers the digest before it. So the signature of an author's newest entry covers all its entries in the page.
         for (frame, header) in newest.values { try header.checkSignature(in: frame.batch) }
     }
 
-    /// Holds a frame's entries against what their author wrote before.
+    /// Compares a frame's entries with the earlier entries of their author.
     private mutating func follow(
         _ chains: inout AuthorChains, _ frame: LogFrame, _ header: BatchHeader, after position: Position, _ state: ReplicaState
     ) throws {
@@ -97,7 +98,7 @@ package struct Entries {
             let follows = try chains.follow(header, index)
             let link = AuthorChains.Link(counter: header.counter(of: index), digest: header.certificates[index].digest)
             links.append((place, header.replica, link))
-            // Own entries are known by their digests, and those of another copy of this file make it a replica of its own.
+            // Own entries are recognized by their digests. Entries of another copy of this file give this replica a new identity.
             guard !follows, header.replica != state.replica else { continue }
             try header.checkSignature(in: frame.batch)
             let isSeen = links.dropLast().contains { $0.replica == header.replica }
@@ -110,7 +111,7 @@ package struct Entries {
         }
     }
 
-    /// Keeps the authors' newest entries up to where the page was applied.
+    /// Saves the authors' newest entries up to the position that was applied.
     func saveAuthors(_ db: Database, through position: Position, own: ReplicaID) throws {
         var newest: [ReplicaID: AuthorChains.Link] = [:]
         for entry in links where entry.position <= position && entry.replica != own { newest[entry.replica] = entry.link }
@@ -141,7 +142,7 @@ package struct Entries {
         authors += indices.compactMap { index in frame.position(of: index).map { (header.replica, $0) } }
     }
 
-    /// Which of a frame's transactions come after a position; nil when none does.
+    /// The indexes of a frame's transactions after a position; nil if there are none.
     private static func indices(_ frame: LogFrame, _ header: BatchHeader, after position: Position) -> Range<Int>? {
         let first = frame.firstIndex + max(0, Int(position.rawValue - frame.firstPosition.rawValue) + 1)
         let end = frame.firstIndex + frame.acceptedCount
@@ -159,7 +160,7 @@ package struct Entries {
         var parts = unfinished ?? Parts(first: place, count: header.part.count)
         parts.count = header.part.count
         guard place == parts.first.advanced(by: header.part.number) else { throw WireError.badValue("part") }
-        // Where one transaction stands nothing else does.
+        // No other entry can be between the parts of one transaction.
         guard !ahead.contains(where: { parts.first...parts.last ~= $0 }) else { throw ReplicaExchange.logRolledBack }
         parts.frames.append(frame)
         unfinished = parts.isWhole ? nil : parts

@@ -6,15 +6,15 @@ package import AnnalsWire
 import Foundation
 import GRDB
 
-/// An entry of the log that cannot be applied, and why. The store stays as it was.
+/// An entry of the log that cannot be applied, and the reason. The store stays unchanged.
 struct EntryRefusal: TranslatableError {
     package var entry: RefusedEntry
     package var reason: any Error
-    /// Details of the reason, for the message: what a constraint is called, or which parent is missing.
+    /// Details of the reason for the message, such as the name of a constraint or of the missing parent.
     package var detail: String
     package var space: SpaceName
 
-    /// The error at the edge. One that has words of its own for the entry keeps them.
+    /// The error for the app. If the reason is an `AnnalsError`, its message stays.
     package func annalsError(operation: String, path: String) -> AnnalsError {
         let translated = StoreError.translate(reason, operation: operation, path: path)
         var error = translated
@@ -47,7 +47,7 @@ struct EntryRefusal: TranslatableError {
         let void = "annals relay void \(entry.position) --space \(space)"
         switch entry.rule {
         case .check:
-            // The author brings its rows again after a void.
+            // After a void the author sends its rows again.
             return "Nothing was changed. Its author wrote it with checks off: put the row right there, and then ask the relay's operator "
                 + "to void the entry (\(void))"
         case .missingRow, .otherValue, .unique, .foreignKey:
@@ -60,13 +60,13 @@ struct EntryRefusal: TranslatableError {
 }
 
 extension PageApplier {
-    /// Reads a page's clear parts; where that fails, the error names the frame at which it does.
+    /// Reads the clear parts of a page. If that fails, the error names the frame that cannot be read.
     package func naming(_ page: Page, _ read: (Page) throws -> Entries) throws -> Entries {
         do {
             return try read(page)
         } catch let error as WireError {
             guard let rule = Self.rule(of: error) else { throw error }
-            // The fewest frames that cannot be read end with the one that is wrong.
+            // Searches for the smallest number of frames that cannot be read. The last of these frames is wrong.
             var (readable, unreadable) = (0, page.frames.count)
             while unreadable - readable > 1 {
                 let count = readable + (unreadable - readable) / 2
@@ -81,7 +81,7 @@ extension PageApplier {
         }
     }
 
-    /// Runs a step over a page's entries; where one of them is refused, the error names it.
+    /// Runs a step over the entries of a page. If it refuses an entry, the error names the entry.
     package mutating func naming<T>(_ entries: Entries, _ body: (inout PageApplier) throws -> T) throws -> T {
         do {
             return try body(&self)
@@ -95,7 +95,7 @@ extension PageApplier {
         EntryRefusal(entry: entry, reason: reason, detail: detail, space: state.space)
     }
 
-    /// nil where the entry is not what is wrong.
+    /// nil if no entry caused the error.
     private func refusedEntry(_ error: any Error, _ entries: Entries) throws -> (RefusedEntry, detail: String)? {
         var entry = RefusedEntry(position: state.position.next, rule: .damagedBatch)
         let detail: String
@@ -110,7 +110,7 @@ extension PageApplier {
             entry = known
             detail = ""
         case MergeError.unknownTable(let table):
-            // A replica that adds a table pushes a schema entry before its rows.
+            // A replica that adds a table pushes a schema entry before the table's rows.
             (entry.table, entry.rule) = (table, .badSchema)
             detail = "no entry of the log adds the table \(table), of which it has rows"
         case MergeError.unknownColumn(let table, let column):
@@ -135,7 +135,7 @@ extension PageApplier {
         return (try completed(entry, in: frame), detail)
     }
 
-    /// With what the log says of the author and the transaction.
+    /// Adds the author and the transaction, as far as the log shows them.
     private func completed(_ entry: RefusedEntry, in frame: LogFrame) throws -> RefusedEntry {
         var entry = entry
         guard let header = try? BatchHeader.parse(frame.batch) else { return entry }
@@ -156,7 +156,7 @@ extension PageApplier {
         return entry
     }
 
-    /// The position of the first batch that does not open, or of its first transaction that is not what its digest says.
+    /// The position of the first batch that cannot be opened, or of its first transaction that does not match its digest.
     private func firstUnreadable(_ entries: Entries) -> Position? {
         for case .batch(let frame, let indices) in entries.sources {
             do {
@@ -171,7 +171,7 @@ extension PageApplier {
 
     private static func rule(of error: WireError) -> RefusedEntry.Rule? {
         switch error {
-        // What a newer program wrote is right; this one cannot read it.
+        // The entry of a newer program is correct. This program cannot read it.
         case .newerVersion, .olderVersion: nil
         case .badSignature: .badSignature
         case .missingKey: .missingKey
@@ -184,7 +184,7 @@ extension PageApplier {
         }
     }
 
-    /// What is wrong, where the name of a value does not say it.
+    /// Describes the error, if the name of the value alone does not.
     private static func words(for error: WireError) -> String {
         switch error {
         case .badValue("footprint"): "it changes more than its footprint names, by which the relay compares it with other entries"
@@ -202,7 +202,7 @@ extension PageApplier {
         }
     }
 
-    /// The values stay out of the message: they are the user's.
+    /// The message does not contain the values, because they are the user's data.
     private func describe(_ divergence: Divergence, _ entry: inout RefusedEntry) -> String {
         switch divergence.kind {
         case .missingRow:
@@ -227,7 +227,7 @@ extension PageApplier {
 }
 
 extension Entries {
-    /// The frame that holds the entry at a position; of a transaction in parts the last that came with the page.
+    /// The frame with the entry at a position. For a position among the parts of a transaction without a frame, the last part in the page.
     fileprivate func frame(of position: Position) -> LogFrame? {
         for source in sources {
             switch source {
@@ -241,8 +241,8 @@ extension Entries {
     }
 }
 
-/// Named bounds of what is said of an entry.
+/// Limits of the description of an entry.
 enum EntryLimits {
-    /// Of an author's name, which the author chose.
+    /// The length of an author's name, because the author chose it.
     static let authorCharacters = 64
 }

@@ -2,8 +2,8 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Per table with an INTEGER PRIMARY KEY the highest key ever seen in it, deleted rows included: a renumbered row
-/// never takes a number that meant another row once. Tables go by their first names.
+/// For each table with an INTEGER PRIMARY KEY, the highest key that was ever used, also by deleted rows. So a renumbered row
+/// never gets a number that another row had. Tables have their canonical names.
 package enum HighestKeys {
     package static let schema = "CREATE TABLE annals_highest (name TEXT PRIMARY KEY, key INTEGER NOT NULL) WITHOUT ROWID;"
 
@@ -26,7 +26,7 @@ package enum HighestKeys {
         }
     }
 
-    /// Starts the record from the rows that are there.
+    /// Initializes the record from the existing rows.
     package static func noteRows(_ db: Database, _ tables: TrackedTables) throws {
         var keys: [String: Int64] = [:]
         for entry in tables.entries {

@@ -2,10 +2,10 @@ package import AnnalsCore
 package import AnnalsMerge
 package import AnnalsRows
 
-/// Gathers what the pulled entries did to rows, entry by entry, while they are applied.
+/// Records how the pulled entries change rows, entry by entry, while they are applied.
 package final class LineageRecorder {
     package private(set) var lineage = RowLineage()
-    /// Work of the outbox that the pulled entries hold too.
+    /// Outbox transactions that the pulled entries hold too.
     var duplicates = DuplicateTransactions([])
     private var changes: [NotedChange] = []
 
@@ -17,7 +17,7 @@ package final class LineageRecorder {
         var into: CandidateKey?
         if case .merged(let key)? = mark { into = table.keyName(key) }
         var (old, new) = (old.map(table.side), new.map(table.side))
-        // Columns changed that this store lacks: who wrote the row last must be known all the same.
+        // Only columns that this store lacks changed. An extra column makes the images differ, so that the row gets a write mark.
         if let before = old, let after = new, before.row == after.row {
             old?.row = before.row + [.null]
             new?.row = after.row + [.integer(1)]
@@ -30,13 +30,13 @@ package final class LineageRecorder {
         changes.removeAll()
     }
 
-    /// Notes where the rows of an entry's transaction are, which the outbox holds too. The entry has ended.
+    /// Records where the rows of a duplicate transaction are. To be called after the entry ended.
     func noteKnownWork(_ id: TransactionID, journal: [JournalEntry], _ session: MergeSession) throws {
         try duplicates.note(id, journal: journal, lineage, session)
     }
 }
 
-/// Gathers rows as an outbox transaction found and left them, while it is undone.
+/// Records the whole rows before and after an outbox transaction, while it is undone.
 final class WholeRows {
     private let policies: MergePolicies
     private var rows: [RowReference: OutboxTransaction.WholeRow] = [:]
@@ -45,7 +45,7 @@ final class WholeRows {
         self.policies = policies
     }
 
-    /// Undoing goes from the row as it was left to the row as it was found.
+    /// Undoing replaces the row after the transaction (`left`) with the row before it (`found`).
     package func note(_ table: RowTable, _ left: [Value]?, _ found: [Value]?, _ mark: RowMark?) {
         guard let left, let found, policies[table.name].needsWholeRows else { return }
         rows[RowReference(table.name, table.key(of: found))] = OutboxTransaction.WholeRow(before: found, after: left)

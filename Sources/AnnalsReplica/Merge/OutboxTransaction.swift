@@ -2,17 +2,17 @@ package import AnnalsCore
 package import AnnalsRows
 package import AnnalsWire
 
-/// A local transaction that the space has not ordered yet, as a rebase works on it.
+/// A transaction of the outbox, as a rebase uses it.
 package struct OutboxTransaction {
-    /// Its place in the outbox, in local order.
+    /// Its number in the outbox, in local order.
     package var sequence: Int64
     package var info: TransactionInfo
     package var changes: [TableChange]
     package var journal: [JournalEntry]
     package var decisions: UserDecisions
-    /// What it adds to the space's schema.
+    /// The schema entry that it carries.
     package var schema: SchemaEntry?
-    /// By the number of a change: its row as the author found and left it, where a policy settles rows as a whole.
+    /// The whole rows before and after the transaction, by the index of the change. Only if a policy settles rows as a whole.
     var wholeRows: [Int: WholeRow] = [:]
 
     struct WholeRow {
@@ -20,7 +20,7 @@ package struct OutboxTransaction {
         package var after: [Value]
     }
 
-    /// One that was never in the outbox.
+    /// A transaction that was never in the outbox.
     package init(info: TransactionInfo, changes: [TableChange]) {
         sequence = 0
         self.info = info
@@ -29,7 +29,7 @@ package struct OutboxTransaction {
         decisions = UserDecisions()
     }
 
-    /// Changes are in the tables and columns as they are called now, whichever they had when the outbox was filled.
+    /// The changes use the current tables and columns, also if these had other names when the outbox was filled.
     package init(_ row: Outbox.Row, _ content: TransactionParts, _ session: MergeSession) throws {
         sequence = row.sequence
         info = try content.info()
@@ -52,7 +52,7 @@ package struct OutboxTransaction {
     }
 }
 
-/// One row's change with its table, as the merge rules see it.
+/// The change of one row, with its table.
 package struct TableChange {
     package var table: String
     package var change: RowChange

@@ -7,19 +7,19 @@ import AnnalsSQLite
 package import AnnalsWire
 package import GRDB
 
-/// Schemas that change while the log goes on.
+/// Schema entries of the log and of the outbox.
 extension PageApplier {
-    // MARK: What an entry brings
+    // MARK: Schema entries of the log
 
-    /// Takes note of what an entry adds to the space's schema, before its rows are looked at.
+    /// Adds a schema entry to the space's schema, before the rows of its transaction are applied.
     ///
-    /// - Throws: `AnnalsError` of code waitingForMigration where rows under the new schema cannot be kept for later, and
-    ///   schemaRefused where this store declares the same thing otherwise.
+    /// - Throws: `AnnalsError` with code `waitingForMigration` if rows under the new schema cannot be deferred, or with code
+    ///   `schemaRefused` if this store declares the same table or column differently.
     ///
-    /// - Returns: whether it brings anything.
+    /// - Returns: Whether the transaction carries a schema entry.
     func takeSchema(of content: TransactionParts, _ footprint: Footprint, at position: Position) throws -> Bool {
         guard Self.mayBringSchema(footprint, cipher), let entry = try content.rest({ _, _ in }).schema else { return false }
-        // The first one made the space.
+        // The first schema entry created the space.
         guard entry.version > 1 else { return true }
         guard !entry.isBreaking else { throw Self.breaking(entry) }
         guard let tried = attempt.tried else { throw ApplyError.untriedSchema }
@@ -28,7 +28,7 @@ extension PageApplier {
         return true
     }
 
-    /// The schema entries of a page, as far as it can be read. Nothing is applied.
+    /// The schema entries of a page, up to the first that cannot be read. Nothing is applied.
     package func schemas(of page: Page) throws -> [SchemaEntry] {
         let ahead = try Outbox.ahead(db)
         let kept = try BufferedParts.last(db, inLogUpTo: page.head)
@@ -55,12 +55,12 @@ extension PageApplier {
                 }
             }
         } catch is WireError {
-            // Applying the page comes to the same place, and names the entry.
+            // Applying the page fails at the same entry, and names it.
         }
         return schemas
     }
 
-    /// Schema entries say so in what the relay reads, or they would not meet each other.
+    /// Whether a transaction may carry a schema entry. Schema entries have a hash of their own in the footprint, so that they conflict.
     static func mayBringSchema(_ footprint: Footprint, _ cipher: SpaceCipher?) -> Bool {
         if footprint.everything { return true }
         let group = FootprintHash(key: cipher?.footprintKey ?? .none).schemaHash
@@ -74,12 +74,13 @@ extension PageApplier {
             hint: "Bring the schema up to date, then sync again; nothing was changed")
     }
 
-    // MARK: What the outbox brings
+    // MARK: Schema entries of the outbox
 
-    /// Whether a transaction that tells of additions has any left to tell of, or is none such. What others told of meanwhile
-    /// is in the space with their rows, so that nothing of it is told again.
+    /// Whether a rebase keeps an outbox transaction. Additions that the space got from others meanwhile are removed from a schema
+    /// entry. If nothing of the entry is left, its transaction is dropped. The rows of the migration that made these additions are
+    /// dropped too, because the space has them already.
     ///
-    /// - Parameter own: transactions that are nobody else's business.
+    /// - Parameter own: The ids of transactions that are not sent.
     func isStillNews(_ transaction: inout OutboxTransaction, _ rebase: Rebase, own: inout Set<TransactionID>) throws -> Bool {
         guard !own.contains(transaction.info.id) else {
             try call(transaction, in: rebase)
@@ -89,7 +90,7 @@ extension PageApplier {
         guard let space = try SpaceSchema.load(db) else { return true }
         let ahead = try SchemaComparison(session.registry, space, missingSchema: MissingSchema.load(db)).ahead
         var rest = ahead.named(in: entry)
-        // Whoever comes second with another name for a thing has the last word.
+        // If two replicas rename the same thing, the later rename wins.
         rest.renames = space.news(entry.renames)
         if !rest.areRows { try own.formUnion(PendingSchemaEntries.rows(db, of: transaction.info.id)) }
         guard !rest.isEmpty else { return false }
@@ -97,7 +98,7 @@ extension PageApplier {
         return true
     }
 
-    /// The transactions after one that is dropped mean by its rows those that the space has under the same keys.
+    /// Later transactions refer to the rows of a dropped transaction, and mean the space's rows with the same keys.
     private func call(_ transaction: OutboxTransaction, in rebase: Rebase) throws {
         for change in transaction.changes {
             guard case .insert(let row) = change.change else { continue }
@@ -107,10 +108,10 @@ extension PageApplier {
         }
     }
 
-    // MARK: What was kept
+    // MARK: Deferred cells
 
-    /// Once the store has what it lacked: undoes the outbox, puts what the log says there into the rows, and lays the outbox on
-    /// top. The log's values count as written last, since nobody here can have seen them.
+    /// To be called after the store got missing tables or columns. Undoes the outbox, writes the deferred cells to the rows, and
+    /// repeats the outbox. The deferred values count as written last, because no local author can have seen them.
     package func takeKept() throws -> Summary {
         var summary = Summary()
         let before = try MissingSchema.load(db)
@@ -146,7 +147,7 @@ extension PageApplier {
 }
 
 extension MergeSession {
-    /// What a copy of the space has and this store lacks is kept, in the place of what was.
+    /// Defers the cells that a copy of the space has and this store lacks. They replace all earlier deferred cells.
     package func keepLacked(from other: Database) throws {
         guard var space = try SpaceSchema.load(db) else { return }
         let theirs = try TrackedTables.load(other)
@@ -174,7 +175,7 @@ extension MergeSession {
 }
 
 extension SpaceSchema {
-    /// Adds what an entry brings, pulled or of this replica's own, and notes what of it the store lacks.
+    /// Adds a schema entry, pulled or own, to the space's schema, and records which of it the store lacks.
     package static func take(
         _ entry: SchemaEntry, _ db: Database, _ session: MergeSession, tried: SchemaTrialResults = SchemaTrialResults()
     ) throws {
@@ -185,7 +186,7 @@ extension SpaceSchema {
         try space.save(db)
         try SpaceRename.told(additions.renames, db)
         var missingSchema = MissingSchema.between(space, session.registry)
-        // What the store lacked before and has by now waits for its rows.
+        // The deferred cells of tables and columns that the store got meanwhile are not in its rows yet.
         missingSchema.keep(before)
         if missingSchema != before {
             try MissingSchema.createTables(db)
@@ -196,7 +197,7 @@ extension SpaceSchema {
     }
 }
 
-/// Puts what was kept into tables and columns that the store has by now.
+/// Writes deferred cells to tables and columns that the store has now.
 private struct KeptIntoRows {
     let db: Database
     let session: MergeSession
@@ -208,7 +209,7 @@ private struct KeptIntoRows {
         self.notes = notes
     }
 
-    /// Returns how many rows came or changed.
+    /// Returns the number of rows that were inserted or changed.
     func run(_ space: SpaceSchema, _ missingSchema: MissingSchema) throws -> Int {
         var count = 0
         for (own, _) in session.tableOrder.sorted(by: { $0.value < $1.value }) {

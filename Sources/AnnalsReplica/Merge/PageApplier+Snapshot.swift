@@ -5,26 +5,26 @@ import AnnalsRows
 import AnnalsSchema
 package import GRDB
 
-/// Where the log that this replica lacks is gone: the rows of a snapshot take the place of the entries that led to them, and
-/// the outbox is laid on top (merge rule 37).
+/// Resync after a purge of the log: the rows of a snapshot replace the missing entries, and the outbox is repeated on top
+/// (merge rule 37).
 extension PageApplier {
-    /// What a snapshot brought.
+    /// The result of a resync.
     package struct Returned {
-        /// Rows that are otherwise now.
+        /// The number of rows that changed.
         package var rows = 0
         package var conflicts = 0
         package var rebased = 0
     }
 
-    /// A snapshot's place and stamp.
+    /// The position of a snapshot in the log, with its times and authors.
     package struct SnapshotMark {
         package var position: Position
         package var logDigest: Digest?
-        /// The latest time in the log up to there: everything that differs counts as written then.
+        /// The latest time in the log up to the position. All differences count as written at this time.
         package var time: HybridTime
-        /// Each author's newest entry up to there.
+        /// Each author's newest entry up to the position.
         package var authors: [ReplicaID: AuthorChains.Link?]
-        /// How far the log goes.
+        /// The newest position of the log.
         package var head: Position
 
         package init(
@@ -38,19 +38,19 @@ extension PageApplier {
         }
     }
 
-    /// Everything that the snapshot has otherwise is one entry, of nobody in particular, written at the snapshot's stamp: so
-    /// the merge is three-way, with the outbox's old values as its base.
+    /// All differences to the snapshot count as one entry of no replica in particular, written at the snapshot's time. So the
+    /// merge is three-way, with the outbox's old values as its base.
     ///
     /// - Parameters:
-    ///   - other: a replica with the snapshot's rows, and on top of them this one's entries that the log has after it.
-    ///   - isCopy: the space may hold work of this outbox already, through another copy of the file: the same key is the same row.
+    ///   - other: A replica with the snapshot's rows, and with the own entries that the log has after the snapshot.
+    ///   - isCopy: The space may already hold work of this outbox, through another copy of the file. Then one key means one row.
     package mutating func takeSnapshot(_ other: Database, _ snapshot: SnapshotMark, isCopy: Bool, relayTime: Int64) throws -> Returned {
         var returned = Returned()
         try PendingSchemaEntries.moveFirst(db)
         let choice = try RebaseSet.all(db)
         let notes = choice.rows.isEmpty ? nil : LineageRecorder()
         try ReplicaTables.copyShared(from: other, to: db)
-        // The other one may have passed over later entries.
+        // The other replica may have passed later entries.
         try AuthorChains.replaceAll(db, with: snapshot.authors)
         try UnconfirmedAuthors.begin(at: snapshot.position, db)
         try RecentLog.clear(db)
@@ -87,11 +87,11 @@ extension PageApplier {
 }
 
 extension ReplicaID {
-    /// Whose a change is that a snapshot brought: its entry is gone, and its author with it.
+    /// The author of changes from a snapshot. Their entries and the authors of these are not known any more.
     package static let nobody = ReplicaID(high: 0, low: 0)
 }
 
-/// Makes a store's rows those of another database, row by row.
+/// Replaces the rows of a store with those of another database, row by row.
 private struct SnapshotRows {
     private let session: MergeSession
     private let other: Database
@@ -103,11 +103,11 @@ private struct SnapshotRows {
         self.notes = notes
     }
 
-    /// Rows go out before any comes in, since they may have swapped what must be unique. Returns how many differed.
+    /// Removes rows before it inserts any, since rows may have swapped unique values. Returns the number of rows that differed.
     func take() throws -> Int {
         var count = 0
         let theirTables = try TrackedTables.load(other)
-        // Rows that are there on both sides, by the keys that they will have.
+        // Rows that exist on both sides, by their new keys.
         var changed: Set<RowReference> = []
         let tables = try session.tableOrder.sorted { $0.value < $1.value }.map { try session.table(named: $0.key) }
         for table in tables.reversed() {

@@ -6,35 +6,35 @@ package import AnnalsSchema
 package import AnnalsWire
 package import GRDB
 
-/// Takes in one page of the log, in one SQLite transaction: observers see only the end.
+/// Applies one page of the log, in one SQLite transaction. Observers see only the result.
 ///
-/// 1. The outbox is certified against the page as the relay would. If nothing meets, the page is applied and that is all.
-/// 2. Otherwise what meets something is undone, newest first, by its old values, with what builds on it (`RebaseSet`).
-/// 3. The entries are applied verbatim, noting who wrote what.
-/// 4. What was undone is laid on top, oldest first; what remains of each transaction replaces it.
+/// 1. The outbox is certified against the page, as the relay does it. If nothing conflicts, the page is applied, and that is all.
+/// 2. Otherwise conflicting transactions, and those that build on them, are undone by their old values, newest first (`RebaseSet`).
+/// 3. The entries are applied verbatim, with write marks.
+/// 4. The undone transactions are repeated, oldest first. The result of each replaces it in the outbox.
 ///
-/// A transaction in parts is applied with the page that brings its last part; parts are kept until then.
+/// A transaction in parts is applied with the page that holds its last part. Until then its parts are buffered.
 package struct PageApplier {
     package let db: Database
     package let session: MergeSession
     package var state: ReplicaState
-    /// What this process calls itself in history.
+    /// The name of this process in history.
     package let process: String
     package let identities: NewIdentities
     package let layouts: LayoutNames
     package let limits: OutboxLimits
-    /// Opens what is pulled and keys footprints; nil where the space is not sealed.
+    /// Opens pulled batches and keys footprints; nil if the space is not encrypted.
     package let cipher: SpaceCipher?
-    /// What the program set; those in force are put over it when there is something to settle.
+    /// The program's policies. Before a rebase they are replaced by the policies in force.
     package var policies: MergePolicies
-    /// The store's clock: it passes every time that is taken in.
+    /// The store's clock. It is moved past the time of each applied entry.
     package var clock: HybridClock
     package let now: HybridTime
-    /// A rebase lays the whole outbox anew from the first transaction that meets something.
+    /// A rebase repeats the whole outbox, from the first transaction that conflicts.
     package var rebasesAll = false
-    /// What an earlier attempt at the page showed.
+    /// The results of an earlier attempt to apply the page.
     package var attempt = PageAttempt()
-    /// The page was taken in up to where the rows came into doubt.
+    /// The page was applied only up to an entry that made the rows unverified.
     private(set) var isCutShort = false
 
     package init(
@@ -57,14 +57,14 @@ package struct PageApplier {
         self.attempt = attempt
     }
 
-    /// What a page brought.
+    /// The result of applying a page.
     package struct Summary: Sendable {
         package var transactions = 0
         package var changes = 0
         package var bytes = 0
-        /// Conflicts that this replica settled while laying its outbox on top.
+        /// Conflicts that this replica settled while it repeated its outbox.
         package var conflicts = 0
-        /// Values of this replica's own that lost to what others had not seen, as the journals that were pulled say.
+        /// Own values that lost to changes of authors who had not seen them, according to the pulled journal entries.
         package var lost = 0
         package var rebased = 0
     }
@@ -93,7 +93,7 @@ package struct PageApplier {
         if !isCutShort { try keepUnfinished(entries) }
         while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }
         state.head = max(page.head, state.position)
-        // All of the log was looked through for work that another copy of the file brought there.
+        // The whole log was searched for transactions of another copy of the file.
         if state.position == state.head { try Meta(db).set(.isCopy, nil) }
         try session.untrackedChildren.settle()
         try HighestKeys.save(db, session.highestKeys)
@@ -102,7 +102,7 @@ package struct PageApplier {
         return summary
     }
 
-    /// Undoes, applies and lays on.
+    /// Undoes, applies and repeats.
     private mutating func take(
         _ entries: Entries, _ ahead: Set<Position>, _ choice: RebaseSet, relayTime: Int64?, _ summary: inout Summary
     ) throws {
@@ -123,7 +123,7 @@ package struct PageApplier {
         summary.conflicts = try rebase(choice, outbox, known: known, notes, relayTime: max(entries.lastReceipt, relayTime ?? 0))
     }
 
-    /// Lays transactions that left children without parents on what was before them, so that they do what keys declare.
+    /// Repeats transactions that left children without parents, so that the actions of the foreign keys are done.
     package func settleReferences() throws -> Summary {
         var summary = Summary()
         guard let first = try UnsettledReferences.first(db) else { return summary }
@@ -147,9 +147,9 @@ package struct PageApplier {
         return .danglingReference(table: first.child.table, key: first.child.key, parent: parent, position: position)
     }
 
-    // MARK: Which outbox transactions meet what was pulled
+    // MARK: Conflicts of the outbox with the page
 
-    /// Where there is something to rebase, the policies are those in force after the page from here on.
+    /// If there is something to rebase, `policies` are those in force after the page from here on.
     private mutating func outboxToRebase(_ entries: Entries, _ ahead: Set<Position>) throws -> RebaseSet {
         let outbox = try Outbox.footprints(db)
         guard !outbox.isEmpty else { return .none }
@@ -169,8 +169,8 @@ package struct PageApplier {
         return try .needed(db, from: first, isMet: isMet)
     }
 
-    /// Whether footprints say all there is to say of what meets: not where whole rows are settled, where the schema or this replica's
-    /// identity is in question, or where entries were voided.
+    /// Whether footprints show all conflicts, so that some transactions can stay. They do not if a policy settles whole rows, if
+    /// the schema or this replica's identity may have changed, or if entries were voided.
     private func mayLeaveSome(_ entries: Entries) throws -> Bool {
         guard !rebasesAll, session.kept == nil, try SpaceSchema.version(db) <= 1, try Meta(db).integer(.isCopy) == nil else {
             return false
@@ -180,10 +180,10 @@ package struct PageApplier {
         return !isVoided && session.registry.entries.allSatisfy { policies[$0.definition.name].row == nil }
     }
 
-    /// The policies as they are when the page is in: what is settled while it is taken in is settled by them.
+    /// The policies after the page is applied. They settle everything while the page is applied.
     ///
-    /// Whole rows must be looked at before anything is applied, so policies that the page brings are read ahead. A
-    /// transaction that sets any has a footprint that is everything.
+    /// The rebase must know before it applies anything whether it needs whole rows. So policies in the page are read first. The
+    /// footprint of a transaction with policies conflicts with everything.
     private func policiesInForce(after entries: Entries) throws -> [PolicyInForce] {
         let positions = Set(entries.list.filter { $0.footprint.everything }.map(\.position))
         for source in entries.sources {
@@ -206,7 +206,7 @@ package struct PageApplier {
 
     // MARK: Undo
 
-    /// Gives the transactions that were undone, with whole rows where a policy wants them.
+    /// Returns the undone transactions, with whole rows if a policy needs them.
     package func undo(_ choice: RebaseSet) throws -> [OutboxTransaction] {
         let mark = session.historyMark()
         var transactions: [OutboxTransaction] = []
@@ -223,7 +223,7 @@ package struct PageApplier {
             transaction.wholeRows = try whole.byChange(of: transaction, session)
             transactions.append(transaction)
         }
-        // A row that one of them took away held on to something that one which stays took away after it.
+        // An undone transaction had removed a row. A transaction that stays later removed the parent of that row.
         if choice.leavesSome, try !session.checks.dangling().isEmpty { throw ApplyError.partialRebaseInvalid }
         session.checks.reset()
         try recordRebase(since: mark)
@@ -241,8 +241,8 @@ package struct PageApplier {
 
     // MARK: Apply
 
-    /// Returns the ids of the transactions that were applied. One that is in the outbox too got into the space through
-    /// another copy of this file; its footprint holds the id, so the outbox was undone from there on (merge rule 39).
+    /// Returns the ids of the applied transactions. If one of them is also in the outbox, another copy of this file pushed it. Its
+    /// footprint holds the id, so the outbox was undone from there on (merge rule 39).
     private mutating func applyEntries(
         _ entries: Entries, _ ahead: Set<Position>, _ notes: LineageRecorder?, _ summary: inout Summary
     ) throws -> Set<TransactionID> {
@@ -308,7 +308,7 @@ package struct PageApplier {
                     }
                 }
             }
-            // What follows may not fit rows that hold what was voided: first these are compared with the log.
+            // The next entries may not fit, because the rows hold a voided entry. The rows must be compared with the log first.
             if isDoubtful {
                 try UnverifiedRows.note(db)
                 isCutShort = true
@@ -318,7 +318,7 @@ package struct PageApplier {
         return applied
     }
 
-    /// Holds what an author says that it saw of the log against what came here.
+    /// Compares the part of the log that an author has seen with the log here.
     private func compareSeen(_ header: BatchHeader, _ frame: LogFrame) throws {
         guard header.replica != .relay, header.replica != state.replica else { return }
         guard header.seen.position < frame.firstPosition else { throw WireError.badValue("seen position") }
@@ -337,20 +337,20 @@ package struct PageApplier {
         }
     }
 
-    /// An own entry is in the rows already.
+    /// Passes an own entry. The rows hold it already.
     private mutating func passOwn(_ position: Position, _ digest: Digest) throws {
         try Outbox.pass(db, position)
         state.pass(digest)
     }
 
-    /// The author of a voided entry has it in its rows, until the relay's own entry says that it counts no more.
+    /// Passes a voided entry. Its author has it in the rows until the relay's own entry voids it.
     private mutating func passVoided(_ entry: VoidedEntry, isOwn: Bool) throws {
         if isOwn { return try passOwn(entry.position, entry.digest) }
         try PassedVoids.note(db, entry)
         state.pass(entry.digest)
     }
 
-    /// Whether what the relay voided is not in the rows.
+    /// Whether the rows hold none of the entries that the relay voided.
     private func explainVoids(_ content: TransactionParts) throws -> Bool {
         try PassedVoids.explain(db, content.rest { _, _ in }.voids)
     }
@@ -365,8 +365,8 @@ package struct PageApplier {
         for frame in parts.frames { try BufferedParts.keep(db, frame) }
     }
 
-    /// The log holds work under this replica's identity that is not in these rows: the file is a copy of a replica, or a
-    /// restored backup. From here on it is a replica of its own, and that work is another's.
+    /// The log holds work under this replica's identity that is not in these rows. So the file is a copy of a replica, or a
+    /// restored backup. It becomes a new replica, and that work belongs to another replica.
     private mutating func takeNewIdentity() throws {
         state.take(newIdentity: try identities.key())
         try state.save(db)
@@ -393,7 +393,7 @@ package struct PageApplier {
         do {
             changes = try applier.apply(content)
         } catch {
-            // That an entry does not fit the rows may be due to its footprint.
+            // A wrong footprint may be the reason why the entry does not fit the rows. It is reported first.
             try check()
             throw error
         }
@@ -404,7 +404,7 @@ package struct PageApplier {
             _ = try TransactionRecorder.record(
                 db, spans: spans, info: info, origin: .imported, process: process, replica: replica, position: position)
         }
-        // The relay writes no rows, so its clock is not one to be ahead of.
+        // The relay writes no rows, so its times do not move the clock.
         if replica != .relay { clock.observe(writer.time) }
         var lost = 0
         var journal: [JournalEntry] = []
@@ -416,7 +416,7 @@ package struct PageApplier {
                 db, entries, from: first, transaction: info, replica: replica, position: position, receivedAt: receivedAt)
         }
         guard rest.voids.isEmpty || replica == .relay else { throw WireError.badValue("void") }
-        // Policies are read ahead of entries that meet everything.
+        // Policies are read ahead only from entries that conflict with everything.
         guard rest.policies.isEmpty || footprint.everything else { throw WireError.badValue("footprint") }
         guard rest.schema == nil || bringsSchema else { throw WireError.badValue("schema") }
         if isKnown { try notes?.noteKnownWork(info.id, journal: journal, session) }
@@ -424,9 +424,9 @@ package struct PageApplier {
         return (changes, lost, info.id)
     }
 
-    // MARK: Lay on
+    // MARK: Repeat
 
-    /// - Parameter known: transactions that the space holds already; they are dropped.
+    /// - Parameter known: Transactions that the space holds already. They are dropped.
     package func rebase(
         _ choice: RebaseSet, _ transactions: [OutboxTransaction], known: Set<TransactionID>, _ notes: LineageRecorder, relayTime: Int64
     ) throws -> Int {
@@ -487,5 +487,3 @@ package struct PageApplier {
         }
     }
 }
-
-/// Why a page cannot be taken in. The store stays as it was.

@@ -1,11 +1,11 @@
 package import AnnalsCore
 
-/// What is known of a page from an attempt to apply it that was rolled back.
+/// The results of an attempt to apply a page that was rolled back.
 package struct PageAttempt {
-    /// Its schema entries were tried; nil where none has come up.
+    /// The trial results of its schema entries; nil if none was found.
     package var tried: SchemaTrialResults?
-    /// The whole outbox is undone and laid anew. Where an entry does not fit rows that hold unsent work, the reason may be a footprint that
-    /// says less than the entry does: then nothing of the page meets the outbox.
+    /// The whole outbox is undone and repeated. If an entry does not fit rows with unsent work, its footprint may claim less than it
+    /// changes. Then certification finds no conflict with the outbox.
     package var undoesOutbox = false
 
     package init(tried: SchemaTrialResults? = nil, undoesOutbox: Bool = false) {
@@ -13,7 +13,7 @@ package struct PageAttempt {
         self.undoesOutbox = undoesOutbox
     }
 
-    /// Whether an entry that is refused so may fit the rows as they are without the outbox.
+    /// Whether an entry that was refused for this reason may fit the rows without the outbox.
     package static func mayFitWithoutOutbox(_ entry: RefusedEntry) -> Bool {
         switch entry.rule {
         case .check, .foreignKey, .unique, .notNull, .constraint, .missingRow, .otherValue: true

@@ -4,11 +4,11 @@ import AnnalsSQLite
 package import AnnalsWire
 package import GRDB
 
-/// Entries that this replica passed over since the relay handed out their clear part alone, until the relay's own entry
-/// explains why.
+/// Voided entries that this replica passed, because the relay sent only their clear parts. They are recorded until the relay's
+/// own entry explains them.
 ///
-/// That entry is what makes all replicas equal: who passed over the voided one has nothing to do; who took it in, such as
-/// its author, has rows that the log does not have any more, and compares them with it.
+/// The relay's entry makes all replicas equal. A replica that passed the voided entry has nothing to do. A replica that
+/// applied it, such as its author, has rows that the log does not have any more, and compares its rows with the log.
 package enum PassedVoids {
     package static func load(_ db: Database) throws -> [VoidedEntry] {
         try (Meta(db).text(.passedVoids) ?? "").split(separator: " ").map { text in
@@ -29,21 +29,21 @@ package enum PassedVoids {
         try save(load(db) + [entry], db)
     }
 
-    /// The relay says which entries it voided.
+    /// To be called with the entries that the relay voided.
     ///
-    /// - Returns: whether all of them were passed over here; else the rows hold what the log has no longer.
+    /// - Returns: Whether this replica passed all of them. If not, its rows hold entries that the log does not have any more.
     static func explain(_ db: Database, _ voids: [VoidedEntry]) throws -> Bool {
         let passed = try load(db)
         try save(passed.filter { !voids.contains($0) }, db)
         return voids.allSatisfy(passed.contains)
     }
 
-    /// Another log goes on after a position.
+    /// To be called when another log continues after a position.
     package static func drop(_ db: Database, after position: Position) throws {
         try save(load(db).filter { $0.position <= position }, db)
     }
 
-    /// A snapshot takes the place of the log up to there.
+    /// To be called when a snapshot replaces the log up to a position.
     package static func forget(_ db: Database, through position: Position) throws {
         try save(load(db).filter { $0.position > position }, db)
     }

@@ -3,10 +3,10 @@ import AnnalsSchema
 import AnnalsWire
 import GRDB
 
-/// Opens the parts of one transaction one after another, those that are kept and those that came with the page.
+/// Opens the parts of one transaction one after another, buffered parts and parts of the page.
 ///
-/// They are one transaction only if each says so itself: the same author, the next counter and the digest of the one
-/// before. Whoever reads them from the first to the last has checked all.
+/// Each part must have the author of the part before it, the next counter and the digest of that part. A caller that reads all
+/// parts in order has checked this.
 final class PulledParts {
     private let db: Database
     private let parts: Entries.Parts
@@ -30,7 +30,7 @@ final class PulledParts {
         }
     }
 
-    /// Of the parts, in order. All must have been read.
+    /// The digests of the parts, in order. All parts must have been read.
     package var digests: [Digest] {
         (0..<parts.count).compactMap { headers[$0]?.certificates[0].digest }
     }
@@ -57,7 +57,7 @@ final class PulledParts {
             guard follows else { throw WireError.badValue("part") }
         }
         self.info = info
-        // The same in all parts, and can be long.
+        // All parts have the same footprint, and it can be large.
         header.certificates[0].footprint = .everything
         headers[number] = header
     }

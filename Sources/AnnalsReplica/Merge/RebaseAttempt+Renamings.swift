@@ -4,7 +4,7 @@ import AnnalsRows
 import AnnalsSchema
 
 extension RebaseAttempt {
-    /// Rows that this transaction made, and that have another key than it gave them.
+    /// Rows that this transaction inserted and that got another key.
     func renamings() -> [RenumberedRows.Renaming] {
         verdicts.indices.compactMap { index in
             guard case .insert(let asked) = transaction.changes[index].change, var number = verdicts[index].row else { return nil }

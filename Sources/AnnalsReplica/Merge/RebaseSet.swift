@@ -5,29 +5,30 @@ import AnnalsSchema
 import AnnalsWire
 package import GRDB
 
-/// Which transactions of the outbox a rebase undoes and lays anew.
+/// The outbox transactions that a rebase undoes and repeats.
 ///
-/// Those that meet what was pulled, and each after one of them that meets it: the others commute with all of these, so they may
-/// stay in the rows while the rest is undone, laid on what was pulled and put back before them in the outbox. An offline replica
-/// with a long outbox so pays for its conflicts and not for its work.
+/// These are the transactions that conflict with pulled entries, and each later transaction that conflicts with one of them. All
+/// others commute with these. So they stay in the rows while the rest is undone and repeated on the pulled entries. The cost of a
+/// rebase therefore depends on the number of conflicts and not on the length of the outbox.
 ///
-/// That rests on the originals' footprints. It holds for what is laid anew as long as this touches no more than it did before,
-/// removes no other rows, and relied on nothing that a later one took away, in ways that no footprint shows (merge rule 11): whoever
-/// lays it anew sees to that, and begins again with the whole outbox from the first that meets something (merge rule 20) where it does not hold.
+/// This rests on the original footprints. It is correct if a repeated transaction changes no more than before, removes no other
+/// rows, and did not depend, in a way that no footprint shows, on something that a remaining transaction removed (merge rule 11).
+/// `PageApplier` checks this. If it does not hold, the rebase starts again with the whole outbox from the first conflict on (merge
+/// rule 20).
 package struct RebaseSet {
     /// In local order.
     package var rows: [Outbox.Row]
-    /// Some that come after the first of them stay as they are.
+    /// Some transactions after the first of `rows` stay as they are.
     var leavesSome: Bool
 
     package static let none = RebaseSet(rows: [], leavesSome: false)
 
-    /// Every transaction, or all from one on.
+    /// All transactions, or all from one on.
     package static func all(_ db: Database, from first: Int64 = .min) throws -> RebaseSet {
         RebaseSet(rows: try Outbox.rows(db, from: first), leavesSome: false)
     }
 
-    /// Those that `isMet`, and what builds on them.
+    /// The transactions for which `isMet` is true, and those that conflict with an earlier one of them.
     package static func needed(_ db: Database, from first: Int64, isMet: (Footprint) -> Bool) throws -> RebaseSet {
         let rows = try Outbox.rows(db, from: first)
         guard !rows.contains(where: { $0.footprint.everything }) else { return RebaseSet(rows: rows, leavesSome: false) }
@@ -39,14 +40,14 @@ package struct RebaseSet {
             needed.append(row)
             undone.record(row.footprint, replica: .nobody, position: undone.last.next)
         }
-        // Where most is laid anew the attempt would cost more than it can save.
+        // If most transactions must be repeated, a partial rebase costs more than it saves.
         guard needed.count <= rows.count / 2 else { return RebaseSet(rows: rows, leavesSome: false) }
         return RebaseSet(rows: needed, leavesSome: true)
     }
 }
 
 extension OutboxTransaction {
-    /// Whether what was laid takes no row from its key but those that the transaction itself does.
+    /// Whether the repeated transaction removes from their keys only rows that the original removed too.
     func takesAway(allOf rebased: Rebase.RebasedTransaction, _ session: MergeSession) throws -> Bool {
         let gone = rebased.rows.effective(tableOrder: [:]).compactMap { row -> RowReference? in
             guard let key = row.old.map(row.table.key), key != row.new.map(row.table.key) else { return nil }

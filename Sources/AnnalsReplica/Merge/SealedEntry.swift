@@ -1,14 +1,14 @@
 import AnnalsCore
 import AnnalsWire
 
-/// Opens a batch of the log, and says of one that does not open why and where.
+/// Opens a batch of the log. If that fails, the error has the reason and the position.
 enum SealedEntry {
-    /// - Throws: `AnnalsError`: `missingKey` where the replica lacks the key, `corruptBatch` where the entry is sealed and was
-    ///   altered, is of another space or log, or is not sealed in a space that is; `WireError` for what else is wrong.
+    /// - Throws: `AnnalsError` with code `missingKey` if the replica lacks the key, or with code `corruptBatch` if a sealed entry was
+    ///   altered, belongs to another space or log, or is not sealed in an encrypted space. `WireError` for all other problems.
     package static func open(_ bytes: [UInt8], at position: Position, _ state: ReplicaState, _ cipher: SpaceCipher?) throws -> Batch {
         do {
             let batch = try Batch.open(bytes, cipher: cipher)
-            // Sealed by who has the key, but for another log.
+            // It was sealed with the space's key, but for another log.
             guard cipher == nil || batch.header.lineage == state.lineage else { throw WireError.badSeal }
             return batch
         } catch WireError.missingKey(let id) {

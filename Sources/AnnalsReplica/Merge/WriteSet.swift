@@ -2,7 +2,7 @@ package import AnnalsCore
 import AnnalsMerge
 package import AnnalsRows
 
-/// What is left of a transaction that was laid on top: one change per row.
+/// The net changes of a transaction after it was repeated: one change for each row.
 package struct WriteSet {
     package struct Row {
         package var table: RowTable
@@ -12,10 +12,10 @@ package struct WriteSet {
     }
 
     private var rows: [Row] = []
-    /// Rows that go, by the keys they had.
+    /// Removed rows, by their old keys.
     private var gone: [RowReference: Int] = [:]
 
-    /// Rows that go, rows that change their key included, must come before rows that come to be.
+    /// Removals, also by a change of the key, must be recorded before inserts.
     package mutating func record(_ table: RowTable, old: [Value]?, new: [Value]?, mark: RowMark? = nil) {
         guard old != new else { return }
         switch (old, new) {
@@ -23,7 +23,7 @@ package struct WriteSet {
             gone[RowReference(table.name, table.key(of: old))] = rows.count
             rows.append(Row(table: table, old: old, new: nil, mark: mark))
         case (nil, let new?):
-            // A key that goes and comes in one transaction is one update of the row (merge rule 4).
+            // A delete and an insert of one key in one transaction are one update of the row (merge rule 4).
             if let place = gone.removeValue(forKey: RowReference(table.name, table.key(of: new))) {
                 rows[place].new = new
                 rows[place].mark = nil
@@ -35,7 +35,7 @@ package struct WriteSet {
         }
     }
 
-    /// The changes, parents' tables before their children's where that is possible.
+    /// The changes. Tables of parents come before tables of children if possible.
     func effective(tableOrder: [String: Int]) -> [Row] {
         rows.enumerated()
             .sorted { left, right in
@@ -48,7 +48,7 @@ package struct WriteSet {
 }
 
 extension WriteSet.Row {
-    /// The row as a change of a transaction; nil when nothing changed.
+    /// The row as a change of a transaction; nil if nothing changed.
     package var change: RowChange? {
         switch (old, new) {
         case (nil, nil): return nil

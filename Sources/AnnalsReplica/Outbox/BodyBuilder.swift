@@ -3,9 +3,9 @@ package import AnnalsMerge
 import AnnalsRows
 package import AnnalsWire
 
-/// Puts net changes into a body and gathers their footprint.
+/// Builds a body from net changes, and its footprint.
 ///
-/// A large transaction is cut into parts on the way, so that no more than one part of it is in memory.
+/// A large transaction is cut into parts while it is built, so that only one part is in memory.
 package struct BodyBuilder {
     private var encoder: BodyEncoder
     private var footprint: FootprintBuilder
@@ -17,8 +17,8 @@ package struct BodyBuilder {
     private var bringsSchema = false
 
     /// - Parameters:
-    ///   - key: keys the footprint's hashes.
-    ///   - parts: where all parts but the last go as they are filled.
+    ///   - key: The key of the footprint's hashes.
+    ///   - parts: Writes all parts except the last when they are full.
     package init(_ info: TransactionInfo, key: FootprintKey, parts: Outbox.PartWriter) {
         self.info = info
         self.parts = parts
@@ -28,7 +28,7 @@ package struct BodyBuilder {
 
     package var isEmpty: Bool { encoder.changeCount == 0 && journalCount == 0 && decisions.isEmpty && !bringsSchema }
 
-    /// The transaction tells the space what its schema has more from now on.
+    /// Adds a schema entry to the transaction.
     package mutating func bring(_ schema: SchemaEntry) {
         encoder.schema(schema)
         footprint.addSchema()
@@ -39,7 +39,7 @@ package struct BodyBuilder {
         table = Int(layout)
     }
 
-    /// - Parameter leftOut: places of values that neither row holds, and that the change left as they were.
+    /// - Parameter leftOut: The columns with values that neither row holds and that the change did not touch.
     package mutating func add(
         _ change: RowChange, mark: RowMark?, old: [Value]?, new: [Value]?, leftOut: [Int] = [], rules: FootprintRules
     ) throws {
@@ -49,7 +49,7 @@ package struct BodyBuilder {
         footprint.add(rules, old: old, new: new, leftOut: leftOut)
     }
 
-    /// A change of a transaction whose footprint is known.
+    /// Adds a change of a transaction with a known footprint.
     package mutating func copy(_ change: MarkedChange) throws {
         try endFullPart()
         encoder.beginTable(table)
@@ -64,7 +64,7 @@ package struct BodyBuilder {
         journalCount += entries.count
     }
 
-    /// Only when more is to come, so that no part is empty.
+    /// To be called only if more data follows, so that no part is empty.
     private mutating func endFullPart() throws {
         if parts.isFull(encoder.byteCount) { try parts.write(encoder.finishPart()) }
     }
@@ -75,7 +75,7 @@ package struct BodyBuilder {
         encoder.resolutions(decisions.resolutions)
     }
 
-    /// - Parameter known: the footprint, where it is known.
+    /// - Parameter known: The footprint, if it is known.
     package mutating func finish(touching known: Footprint? = nil) throws -> Outbox.Draft {
         let changes = encoder.changeCount
         let last = try parts.writeLast(encoder.finishInPieces())
@@ -84,7 +84,7 @@ package struct BodyBuilder {
             footprint: decisions.policies.isEmpty ? known ?? footprint.finish() : .everything, parts: parts.count + 1, body: last)
     }
 
-    /// What remains of an outbox transaction after it was laid on top; nil when nothing does.
+    /// The result of rebasing an outbox transaction; nil if nothing is left of it.
     package static func rewritten(
         _ transaction: OutboxTransaction, _ rebased: Rebase.RebasedTransaction, order: [String: Int], key: FootprintKey,
         parts: Outbox.PartWriter

@@ -4,14 +4,14 @@ import AnnalsWire
 import Foundation
 package import GRDB
 
-/// Local transactions that the space has not ordered yet: the working copy that a rebase rewrites. History never is.
+/// Local transactions that the relay has not accepted. A rebase rewrites them here. It never rewrites history.
 ///
-/// A row moves through three tables: `annals_outbox` (may be rewritten), `annals_push` (the one push under way, whose
-/// bytes stay as they are until the relay has given a definite answer), `annals_ahead` (accepted, but beyond this
-/// replica's position because others' entries before it have not been pulled).
+/// A transaction moves through three tables. In `annals_outbox` it may be rewritten. `annals_push` has the one push under way, with
+/// bytes that do not change until the relay gives a definite answer. `annals_ahead` has accepted entries beyond this replica's
+/// position: entries of other replicas before them were not pulled yet.
 ///
-/// A transaction too large for one batch is kept in the parts that it will travel in: all but the last in
-/// `annals_outbox_parts`. So are the bytes of its push, a row each.
+/// A transaction that is too large for one batch is stored in the parts in which it is sent: all but the last in
+/// `annals_outbox_parts`. The bytes of its push are stored in one row for each part.
 package enum Outbox {
     package static let schema = """
         CREATE TABLE annals_outbox (
@@ -45,17 +45,17 @@ package enum Outbox {
         );
         """
 
-    /// What a row is made of, or made of anew.
+    /// The contents of a new or rewritten row.
     package struct Draft {
         package var id: TransactionID
         package var time: HybridTime
         package var changes: Int
-        /// How many journal entries travel inside.
+        /// The number of journal entries in the transaction.
         package var journal: Int
         package var footprint: Footprint
-        /// How many parts it has; all but the last are written already.
+        /// The number of parts. All but the last are written already.
         package var parts = 1
-        /// The whole body or the last part, in pieces, since it can be some megabytes.
+        /// The whole body or the last part. It is in pieces, since it can have some megabytes.
         package var body: [[UInt8]]
 
         package init(
@@ -71,13 +71,13 @@ package enum Outbox {
         }
     }
 
-    /// One row as it is undone, verified or sent, without its body.
+    /// One row without its body, as it is undone, verified or sent.
     package struct Row {
         package var sequence: Int64
         package var id: TransactionID
         package var time: HybridTime
         package var changes: Int
-        /// How many journal entries travel inside.
+        /// The number of journal entries in the transaction.
         package var journal: Int
         package var footprint: Footprint
         package var parts: Int
@@ -93,7 +93,7 @@ package enum Outbox {
         try fillBody(db, draft, sequence: db.lastInsertedRowID)
     }
 
-    /// The same at a place that is free.
+    /// Adds a row with a given sequence number, which must be free.
     package static func insert(_ db: Database, _ draft: Draft, at sequence: Int64) throws {
         try run(
             db, draft,
@@ -104,7 +104,7 @@ package enum Outbox {
         try fillBody(db, draft, sequence: sequence)
     }
 
-    /// Puts the rewritten form in the place of the old one.
+    /// Replaces a row with its rewritten form.
     static func rewrite(_ db: Database, sequence: Int64, _ draft: Draft) throws {
         try run(
             db, draft,
@@ -116,7 +116,7 @@ package enum Outbox {
         try fillBody(db, draft, sequence: sequence)
     }
 
-    /// A body of one piece is bound where it lies; of more pieces only the room is made.
+    /// A body of one piece is bound without a copy. For several pieces only the space is reserved.
     private static func run(_ db: Database, _ draft: Draft, _ sql: String) throws {
         let statement = try PreparedStatement(db, sql)
         statement.bind(1, .blob(draft.id.bytes))
@@ -149,12 +149,12 @@ package enum Outbox {
         try db.cachedStatement(sql: "DELETE FROM annals_outbox WHERE sequence = ?").execute(arguments: [sequence])
     }
 
-    /// Where the accepted entries stand that the position has not passed yet.
+    /// The positions of accepted entries that are ahead.
     package static func ahead(_ db: Database) throws -> Set<Position> {
         Set(try Int64.fetchAll(db.cachedStatement(sql: "SELECT position FROM annals_ahead")).map { Position($0) })
     }
 
-    /// Which entries stand there, as far as that is known.
+    /// The digests of the entries that are ahead, if they are known.
     package static func digestsAhead(_ db: Database) throws -> [Position: Digest] {
         var digests: [Position: Digest] = [:]
         let statement = try db.cachedStatement(sql: "SELECT position, digest FROM annals_ahead WHERE digest IS NOT NULL")
@@ -166,18 +166,18 @@ package enum Outbox {
         try (row.value("digest") as Data?).flatMap { Digest(bytes: [UInt8]($0)) }
     }
 
-    /// The last of them; nil when there is none.
+    /// The last position of an entry that is ahead; nil if there is none.
     static func lastAhead(_ db: Database) throws -> Position? {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(position) FROM annals_ahead")).map { Position($0) }
     }
 
-    /// - Parameter digest: the entry's own; nil where it is not known.
+    /// - Parameter digest: The entry's digest; nil if it is not known.
     package static func noteAhead(_ db: Database, _ position: Position, _ digest: Digest?) throws {
         try db.cachedStatement(sql: "INSERT INTO annals_ahead (position, digest) VALUES (?, ?)")
             .execute(arguments: [position.rawValue, digest.map { Data($0.bytes) }])
     }
 
-    /// The position passes an own entry; nil when there is none.
+    /// Removes an entry that is ahead, because the position passes it. Returns nil if there is none at that position.
     @discardableResult
     package static func pass(_ db: Database, _ position: Position) throws -> (position: Position, digest: Digest?)? {
         let statement = try db.cachedStatement(sql: "DELETE FROM annals_ahead WHERE position = ? RETURNING digest")
@@ -185,7 +185,7 @@ package enum Outbox {
         return try (position, digest(row))
     }
 
-    /// The position passes all own entries up to there.
+    /// Removes all entries that are ahead up to a position.
     static func passAll(_ db: Database, through position: Position) throws {
         try db.execute(sql: "DELETE FROM annals_ahead WHERE position <= ?", arguments: [position.rawValue])
     }
@@ -202,7 +202,7 @@ package enum Outbox {
         try GRDB.Row.fetchOne(db.cachedStatement(sql: "\(select) ORDER BY sequence LIMIT 1")).map(decode)
     }
 
-    /// A row without its body and what that is made of.
+    /// A row without its body and the metadata of the body.
     package struct Head {
         package var sequence: Int64
         package var changes: Int
@@ -220,7 +220,7 @@ package enum Outbox {
             }
     }
 
-    /// All rows from that one on, in local order, without their bodies.
+    /// All rows from one on, in local order, without their bodies.
     package static func rows(_ db: Database, from first: Int64 = .min) throws -> [Row] {
         let cursor = try GRDB.Row.fetchCursor(
             db.cachedStatement(sql: "\(select) WHERE sequence >= ? ORDER BY sequence"), arguments: [first])
@@ -229,7 +229,7 @@ package enum Outbox {
         return rows
     }
 
-    /// Sequence and footprint of every row in local order: what local certification needs.
+    /// The sequence number and footprint of every row, in local order. Local certification needs them.
     package static func footprints(_ db: Database) throws -> [(sequence: Int64, footprint: Footprint)] {
         var footprints: [(sequence: Int64, footprint: Footprint)] = []
         try forEachFootprint(db) { sequence, _, footprint in
@@ -239,7 +239,7 @@ package enum Outbox {
         return footprints
     }
 
-    /// Visits sequence, number of parts and footprint of rows in local order until `visit` says stop.
+    /// Visits the sequence number, number of parts and footprint of the rows, in local order, until `visit` returns false.
     static func forEachFootprint(_ db: Database, _ visit: (_ sequence: Int64, _ parts: Int, Footprint) throws -> Bool) throws {
         let sql = "SELECT sequence, parts, footprint FROM annals_outbox ORDER BY sequence"
         let cursor = try GRDB.Row.fetchCursor(db.cachedStatement(sql: sql))

@@ -2,7 +2,7 @@ import AnnalsSQLite
 import AnnalsWire
 import GRDB
 
-/// The outbox's bodies as a batch takes them: small ones in memory, large ones piece by piece from the file.
+/// Reads the bodies of the outbox for a batch: small ones as a whole, large ones piece by piece.
 final class OutboxBodies {
     private let db: Database
     private var blob: StoredBlob?
@@ -11,7 +11,7 @@ final class OutboxBodies {
         self.db = db
     }
 
-    /// The body of a row with the numbers of the tables that it names.
+    /// The body of a row, and the layout numbers of the tables that it changes.
     package func body(of sequence: Int64) throws -> (body: BatchBody, byteCount: Int, tables: [Int]) {
         let blob = try blob(at: sequence)
         let byteCount = blob.byteCount
@@ -20,7 +20,7 @@ final class OutboxBodies {
             let body = BatchBody(head: head, byteCount: byteCount) { visit in try self.blob(at: sequence).forEachPiece(visit) }
             return (body, byteCount, tables)
         }
-        // Its head alone is larger than a piece.
+        // The head of the body alone is larger than a piece.
         if head.count < byteCount { head = try blob.read() }
         return (BatchBody(head), byteCount, try BodyReader(bytes: head).tables)
     }

@@ -7,19 +7,19 @@ package import AnnalsWire
 import Foundation
 package import GRDB
 
-/// Moves what history holds of this store's own work into the outbox, once: encoded, with its footprint.
+/// Copies this store's own transactions from history to the outbox: encoded, and with their footprints.
 ///
-/// Writers pay nothing for this; it runs when an exchange begins and before every pull, in the same SQLite
-/// transaction, so that a base says what was looked at.
+/// This costs writers nothing. It runs at the beginning of an exchange and before every pull, in the same SQLite transaction.
+/// So the base of a transaction is the position that its author has seen.
 package struct OutboxFiller {
     package let db: Database
     package let tables: TrackedTables
     package let limits: OutboxLimits
-    /// Keys the hashes of footprints; asked for when there is something to hash.
+    /// Returns the key of the footprints' hashes. Called only if there is something to hash.
     package let footprintKey: () throws -> FootprintKey
-    /// Who is the author, to others, of what nobody says so of: this replica, by its name.
+    /// The author of transactions without one, as other replicas see it: the name of this replica.
     package var author: () throws -> String? = { nil }
-    /// Tells the space what the schema has more than it knows, before the work that uses it.
+    /// Adds the schema additions that the space does not have, before the work that uses them.
     package var offer: (OutboxFiller) throws -> Void = { _ in }
 
     package init(
@@ -34,7 +34,7 @@ package struct OutboxFiller {
         self.offer = offer
     }
 
-    /// Returns how many transactions were added.
+    /// Returns the number of added transactions.
     @discardableResult
     package func fill() throws -> Int {
         try offer(self)
@@ -63,7 +63,7 @@ package struct OutboxFiller {
         return count
     }
 
-    /// How many transactions of its own are still to be moved.
+    /// The number of own transactions that are not in the outbox yet.
     package static func waiting(_ db: Database) throws -> Int {
         let sql = "SELECT count(*) FROM annals_transactions WHERE number > ? AND origin IN (?, ?, ?)"
         let own: [TransactionOrigin] = [.local, .external, .migration]
@@ -71,7 +71,7 @@ package struct OutboxFiller {
             db, sql: sql, arguments: [Meta(db).integer(.outboxed) ?? 0, own[0].rawValue, own[1].rawValue, own[2].rawValue]) ?? 0
     }
 
-    /// Adds history's transaction `number` with what else is to travel in it. Everything before must be in the outbox already.
+    /// Adds history's transaction `number` with other contents of the entry. All earlier transactions must be in the outbox already.
     @discardableResult
     package func append(_ number: Int64, _ decisions: UserDecisions, _ journal: [JournalEntry] = []) throws -> TransactionID? {
         guard let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
@@ -84,8 +84,8 @@ package struct OutboxFiller {
         return entry?.id
     }
 
-    /// Adds what a person decided, with the changes of history's transaction `number` where it made any. Everything before
-    /// must be in the outbox already. Where it made no changes it is a transaction `id` of its own.
+    /// Adds a person's decisions, with the changes of history's transaction `number` if there are any. Without changes they are a
+    /// transaction of their own, with the id `id`. All earlier transactions must be in the outbox already.
     package func append(
         _ decisions: UserDecisions, with number: Int64?, as id: TransactionID, time: HybridTime, author: String?
     ) throws {

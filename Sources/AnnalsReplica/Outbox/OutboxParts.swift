@@ -4,8 +4,8 @@ import AnnalsWire
 package import GRDB
 
 extension Outbox {
-    /// Takes the parts of one transaction as they are filled, all but the last, which goes into the outbox's own row. A body
-    /// too large for a part is cut into pieces, which are parts.
+    /// Writes the parts of one transaction as they are filled, except the last, which is stored in the outbox row itself. A body
+    /// that is too large for a part is cut into pieces, and each piece is a part.
     package final class PartWriter {
         package private(set) var count = 0
         private let db: Database
@@ -18,14 +18,14 @@ extension Outbox {
             self.limits = limits
         }
 
-        /// For a row with that place.
+        /// For a row with this sequence number.
         package init(_ db: Database, sequence: Int64, limits: OutboxLimits) {
             self.db = db
             self.limits = limits
             self.sequence = sequence
         }
 
-        /// For a row that is made anew: its old parts go.
+        /// For a row that is rewritten. Its old parts are deleted.
         package init(_ db: Database, inPlaceOf row: Row, limits: OutboxLimits) throws {
             self.db = db
             self.limits = limits
@@ -35,7 +35,7 @@ extension Outbox {
 
         func isFull(_ byteCount: Int) -> Bool { byteCount >= limits.partBytes }
 
-        /// A journal entry as it can be kept: where it is too large for a row, without the value that both sides had found.
+        /// A journal entry that fits into a row. If it is too large, it loses its base value.
         package func fitting(_ entry: JournalEntry) throws -> JournalEntry {
             guard entry.byteCount > limits.journalEntryBytes else { return entry }
             var entry = entry
@@ -51,7 +51,7 @@ extension Outbox {
             try BodyPieces.forEach(of: body, pieceBytes: limits.pieceBytes) { part, _ in try insert(part) }
         }
 
-        /// Takes all of the last body that does not belong into the outbox's own row, and returns what does.
+        /// Writes the pieces of the last body that do not belong to the outbox row itself, and returns the last piece.
         func writeLast(_ body: [[UInt8]]) throws -> [[UInt8]] {
             var last: [[UInt8]] = []
             try BodyPieces.forEach(of: body, pieceBytes: limits.pieceBytes) { part, isLast in
@@ -77,7 +77,7 @@ extension Outbox {
         try db.execute(sql: "DELETE FROM annals_outbox_parts WHERE sequence = ?", arguments: [sequence])
     }
 
-    /// A part of a row's body; the last is the body of a row that has no others.
+    /// A part of a row's body. The last part is the body in the outbox row itself.
     package static func body(_ db: Database, of sequence: Int64, part: Int, parts: Int) throws -> [UInt8] {
         guard part < parts - 1 else {
             return try StoredBlob(db, table: "annals_outbox", column: "body", row: sequence, .read).read()
@@ -87,7 +87,7 @@ extension Outbox {
         return try StoredBlob(db, table: "annals_outbox_parts", column: "body", row: row, .read).read()
     }
 
-    /// What a row holds. It is read anew whenever it is asked for, unless it is small.
+    /// The contents of a row. Contents with several parts are read again on each access.
     package static func content(_ db: Database, of row: Row, layouts: [Int: TableLayout]) throws -> TransactionParts {
         guard row.parts > 1 else {
             return TransactionParts(try BodyReader(bytes: body(db, of: row.sequence, part: 0, parts: 1)), layouts: layouts)

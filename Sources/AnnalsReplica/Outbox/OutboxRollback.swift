@@ -6,8 +6,8 @@ import AnnalsSQLite
 import AnnalsWire
 package import GRDB
 
-/// Takes a copy of a replica's rows, as history left them, back to what the log alone comes to: without the outbox, which is
-/// this store's own until the space has ordered it (law 3).
+/// Changes a copy of a replica's rows from the newest state of history back to the state of the log alone, without the outbox
+/// (law 3).
 package struct OutboxRollback {
     private let db: Database
     private let copy: HistoryCopy
@@ -24,7 +24,7 @@ package struct OutboxRollback {
         try Outbox.count(db) == 0 && changes.unrecordedParts().isEmpty && ownSinceOutbox().isEmpty
     }
 
-    /// Undoes what waits, newest first. What the rows do not agree with is told to the copy's `mismatch`.
+    /// Undoes the outbox, newest transaction first. Rows that differ are reported to the copy's `mismatch`.
     package func undoOutbox(progress: () throws -> Void = {}) throws {
         try undoWhatTheOutboxLacks()
         for sequence in try Int64.fetchAll(db, sql: "SELECT sequence FROM annals_outbox ORDER BY sequence DESC") {
@@ -34,7 +34,7 @@ package struct OutboxRollback {
         }
     }
 
-    /// Own transactions are moved to the outbox when an exchange begins; those since then are in history alone.
+    /// Own transactions are copied to the outbox at the beginning of an exchange. Later ones are only in history.
     private func undoWhatTheOutboxLacks() throws {
         for number in try ownSinceOutbox() { try copy.move(.back, through: number) }
     }
@@ -50,8 +50,8 @@ package struct OutboxRollback {
         return numbers
     }
 
-    /// An outbox transaction's changes, from after it to before it. Updates name only the columns they changed; the others
-    /// are as they are in the copy.
+    /// The inverse changes of an outbox transaction. An update has only the columns that it changed. The others have the values of
+    /// the copy.
     private func steps(back row: Outbox.Row) throws -> [HistoryCopy.Step] {
         var steps: [HistoryCopy.Step] = []
         var change = WireChange()

@@ -5,16 +5,16 @@ package import AnnalsWire
 import Foundation
 package import GRDB
 
-/// The push under way: frozen before its first byte leaves, kept until the relay gave a definite answer.
+/// The push under way. It is frozen before its first byte is sent, and kept until the relay gives a definite answer.
 ///
-/// It is one batch of transactions, or one transaction in parts, each of them a batch.
+/// It is one batch of transactions, or one transaction in parts, each part in a batch of its own.
 package struct Push {
     package var firstCounter: Counter
-    /// Batches; more than one are the parts of one transaction.
+    /// The number of batches. Several batches are the parts of one transaction.
     package var parts: Int
-    /// The last outbox row inside.
+    /// The sequence number of the last outbox row in it.
     package var lastSequence: Int64
-    /// One for each transaction, or for each part.
+    /// One digest for each transaction, or for each part.
     package var digests: [Digest]
 
     package static func isUnderWay(_ db: Database) throws -> Bool {
@@ -39,7 +39,7 @@ package struct Push {
         return push
     }
 
-    /// Throws `Corruption` where the push under way is not one that could be sent.
+    /// Throws `Corruption` if the bytes of the push under way are not a valid push.
     package static func check(_ db: Database) throws {
         guard let push = try load(db) else { return }
         for part in 0..<push.parts {
@@ -54,10 +54,10 @@ package struct Push {
         try StoredBlob(db, table: "annals_push", column: "batch", row: firstCounter.rawValue + Int64(part), .read).read()
     }
 
-    /// Freezes the oldest outbox rows, up to the limits of one batch, or the oldest alone when it has parts; nil when the
-    /// outbox is empty.
+    /// Freezes the oldest outbox rows, up to the limits of one batch. If the oldest row has parts, it is frozen alone. Returns nil if
+    /// there is nothing to send.
     ///
-    /// Counters are given here: last accepted + 1, + 2, … A refused transaction gives its counter back.
+    /// Counters are assigned here: last accepted + 1, + 2, … A refused transaction gives its counter back.
     package static func freeze(
         _ db: Database, _ state: ReplicaState, layouts: LayoutNames, limits: OutboxLimits, cipher: SpaceCipher?
     ) throws -> Push? {
@@ -91,7 +91,7 @@ package struct Push {
         return push
     }
 
-    /// All parts with one base and one footprint, since they are certified as one.
+    /// All parts have one base and one footprint, because they are certified together.
     private static func freezeParts(
         _ db: Database, _ row: Outbox.Row, _ state: ReplicaState, _ layouts: LayoutNames, _ cipher: SpaceCipher?
     ) throws -> Push {
@@ -114,7 +114,7 @@ package struct Push {
         return push
     }
 
-    /// Throws `AnnalsError` of code tooLarge: more parts than a transaction may have.
+    /// Throws `AnnalsError` with code `tooLarge` if a transaction has too many parts.
     private static func finish(_ encoder: BatchEncoder, tables: Set<Int>, _ layouts: LayoutNames) throws -> EncodedBatch {
         do {
             return try encoder.finish()

@@ -4,12 +4,12 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// The agent's place in history: what it has not pushed yet must not be purged.
+/// The position of sync in history. Transactions that are not pushed yet must not be purged.
 package enum PushPlace {
-    /// The last transaction before the first of this store's own that the space has not ordered yet; nil when the store is
-    /// not joined.
+    /// The last transaction before the oldest own transaction that the relay has not accepted; nil if the store is not joined.
     ///
-    /// Outbox rows keep the id under which history has them. Looks back from history's end as far as the oldest of them.
+    /// Outbox rows have the ids of their transactions in history. The search goes from the newest transaction back to the oldest of
+    /// these.
     package static func number(_ db: Database, _ bounds: HistoryBounds) throws -> Int64? {
         guard try ReplicaState.load(db) != nil else { return nil }
         let own = [TransactionOrigin.local, .external, .migration].map { String($0.rawValue) }.joined(separator: ", ")

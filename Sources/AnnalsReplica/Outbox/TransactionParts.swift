@@ -2,10 +2,10 @@ package import AnnalsCore
 import AnnalsSchema
 package import AnnalsWire
 
-/// One transaction's content as the parts that it travels in, mostly one. One of them is in memory at a time, or one body
-/// that is put together from the pieces that some of them hold.
+/// The content of one transaction, in the parts in which it is sent. Most transactions have one part. Only one part is in memory at
+/// a time, or one body that is joined from pieces in several parts.
 package struct TransactionParts {
-    /// A part, or what consecutive parts hold pieces of, with what its table references mean.
+    /// A part, or the joined body of consecutive parts, with the layouts that its table references refer to.
     package struct Part {
         package var reader: BodyReader
         package var layouts: [Int: TableLayout]
@@ -15,12 +15,12 @@ package struct TransactionParts {
     private let read: (Int) throws -> Part
     private let joined: Joined?
 
-    /// The body that was put together last. Every pass over a transaction needs the same, and mostly there is one.
+    /// The body that was joined last. Every pass over a transaction needs the same bodies, and most transactions have only one.
     private final class Joined {
         var body: (first: Int, part: Part, next: Int)?
     }
 
-    /// - Parameter read: gives a part by its number, as often as it is asked.
+    /// - Parameter read: Returns a part by its number. It can be called several times for one part.
     init(count: Int, read: @escaping (Int) throws -> Part) {
         self.count = count
         self.read = read
@@ -46,12 +46,12 @@ package struct TransactionParts {
         }
     }
 
-    /// The body that begins with a part, and the number of the part behind it.
+    /// The body that begins with a part, and the number of the part after it.
     private func body(from number: Int) throws -> (Part, next: Int) {
         if let body = joined?.body, body.first == number { return (body.part, body.next) }
         joined?.body = nil
         let first = try read(number)
-        // One part alone is no piece: who reads its changes would be told.
+        // A part alone cannot be a piece. The reader of its changes throws if it is one.
         guard count > 1, try first.reader.piece() != nil else { return (first, number + 1) }
         var whole = try JoinedBody(first.reader, partsAtMost: count - number)
         var next = number + 1
@@ -77,15 +77,15 @@ package struct TransactionParts {
         }
     }
 
-    /// Who made it; the same in all parts.
+    /// The id, time and author of the transaction. They are the same in all parts.
     package func info() throws -> TransactionInfo {
         try read(0).reader.info
     }
 
-    /// What goes with the changes. Journal entries come from all parts, in their order; everything else is in the last.
+    /// The contents besides the changes. Journal entries are in all parts, in their order. Everything else is in the last part.
     ///
-    /// - Parameter journal: given the journal entries part by part, with the place of the first of them among all; they are
-    ///   not in what is returned.
+    /// - Parameter journal: Called with the journal entries of each part, and the index of the first of them among all entries. The
+    ///   returned value has no journal entries.
     package func rest(_ journal: (_ entries: [JournalEntry], _ first: Int) throws -> Void) throws -> BodyReader.Rest {
         var last = BodyReader.Rest()
         var entries = 0

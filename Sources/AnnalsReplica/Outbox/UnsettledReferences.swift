@@ -6,15 +6,15 @@ import CAnnalsSQLite
 import Foundation
 package import GRDB
 
-/// Transactions of this store that left children without parents: a program wrote with foreign keys off, as the
-/// `sqlite3` shell does by default. They are settled before they are pushed, by what the keys declare (law 4), or every
-/// receiver would have to refuse them.
+/// Transactions of this store that left children without parents, because a program wrote with foreign keys off, as the
+/// `sqlite3` shell does by default. The actions of the foreign keys are done before these transactions are pushed (law 4).
+/// Otherwise every receiver would refuse them.
 ///
-/// They are found when a transaction is recorded, since only then the rows are as it left them.
+/// They are detected when a transaction is recorded, because only then the rows are as it left them.
 package enum UnsettledReferences {
     package static let schema = "CREATE TABLE annals_unsettled (id BLOB PRIMARY KEY) WITHOUT ROWID;"
 
-    /// Looks at what a transaction touched, if the store is joined and SQLite itself did not look, or not well enough.
+    /// Checks the rows that a transaction changed, if the store is joined and SQLite did not check them, or not completely.
     package static func note(_ db: Database, _ info: TransactionInfo, _ number: Int64, tables: () throws -> TrackedTables) throws {
         guard try StoreSchema.isReplica(db) else { return }
         let tables = try tables()
@@ -26,7 +26,7 @@ package enum UnsettledReferences {
             let table = try session.table(named: entry.definition.name)
             var change = change
             if !change.leftOut.isEmpty, let new = change.new, let row = try table.row(table.key(of: new)) {
-                // What history leaves out is still there.
+                // Values that history leaves out are still in the row.
                 for place in change.leftOut { change.fill(place, row[place]) }
             }
             switch (change.old, change.new) {
@@ -40,7 +40,7 @@ package enum UnsettledReferences {
         try db.execute(sql: "INSERT OR IGNORE INTO annals_unsettled (id) VALUES (?)", arguments: [Data(info.id.bytes)])
     }
 
-    /// The oldest transaction in the outbox that is to be settled.
+    /// The oldest outbox transaction with such references.
     package static func first(_ db: Database) throws -> Int64? {
         let sql = "SELECT min(sequence) FROM annals_outbox WHERE id IN (SELECT id FROM annals_unsettled)"
         return try Int64.fetchOne(db.cachedStatement(sql: sql))

@@ -3,7 +3,7 @@ package import AnnalsMerge
 package import AnnalsSchema
 import AnnalsSQLite
 
-/// Whether policies mean something for a schema, before they are set for everyone.
+/// Checks that policies are valid for a schema, before they are set for all replicas.
 package struct PolicyCheck {
     package let tables: [DeclaredTable]
 
@@ -56,7 +56,7 @@ package struct PolicyCheck {
         }
     }
 
-    /// An expression for more than one table may name no column.
+    /// An expression for more than one table must not use columns.
     private func check(_ expression: String, _ table: DeclaredTable?) throws {
         do {
             try PolicyExpression().check(expression, columns: table?.columns.map(\.name) ?? [])
@@ -80,8 +80,8 @@ package struct PolicyCheck {
 }
 
 extension MergePolicies {
-    /// The policies in force as the merge rules take them: the narrower scope wins, and of one scope this replica's own
-    /// over the space's. `base` is what the program set when it opened the store: what no policy names stays as there.
+    /// The policies in force. The narrower scope has priority, and within one scope this replica's overrides have priority over the
+    /// space's policies. `base` has the program's own policies, which apply if no other policy is set.
     package init(_ inForce: [PolicyInForce], over base: MergePolicies) throws {
         self = base
         guard !inForce.isEmpty else { return }
@@ -92,7 +92,7 @@ extension MergePolicies {
                 expression, base: conflict.base, stored: conflict.stored, incoming: conflict.incoming, columns: row.map(\.key),
                 row: row.map(\.value))
         }
-        // Overrides stand last and the space's scope first, so each may simply be put over what is there.
+        // The list is sorted: the space's policies first, then overrides, and wide scopes first. So each policy replaces the earlier ones.
         for isOverride in [false, true] {
             let settings = inForce.filter { $0.isOverride == isOverride }.map(\.setting)
             for setting in settings where setting.table == nil { standard.put(setting) }
@@ -107,7 +107,7 @@ extension MergePolicies {
 }
 
 extension MergePolicies.Table {
-    /// Unknown names change nothing: a newer replica may have set them.
+    /// Unknown names change nothing, because a newer replica may have set them.
     fileprivate mutating func put(_ setting: PolicySetting) {
         switch setting.aspect {
         case .update:

@@ -3,16 +3,16 @@ import AnnalsSQLite
 import GRDB
 import GRDBSQLite
 
-/// Computes the expressions of `sql:` policies, in a connection of its own that has no file.
+/// Computes the expressions of `sql:` policies, on a connection of its own without a file.
 ///
-/// An expression may come from another replica by way of the log, so it is given nothing to do harm with: no table, no
-/// attached file, no extension, and a bound on its work. It sees `:base`, `:stored`, `:incoming` and the stored row's
-/// columns by their names.
+/// An expression may come from another replica through the log, so it must be harmless: it has no tables, no attached files and no
+/// extensions, and a limit on its work. It can use `:base`, `:stored`, `:incoming` and the columns of the stored row by their
+/// names.
 package final class PolicyExpression: Sendable {
     package enum Failure: Error, Hashable {
-        /// SQLite does not understand the expression; its own words.
+        /// SQLite refuses the expression. The text is SQLite's message.
         case invalid(String)
-        /// It fails on these values, or takes too long.
+        /// It fails with these values, or takes too long.
         case failed(String)
     }
 
@@ -27,12 +27,12 @@ package final class PolicyExpression: Sendable {
         }
     }
 
-    /// Throws `invalid` when the expression means nothing to SQLite, given a row with these columns.
+    /// Throws `invalid` if SQLite refuses the expression for a row with these columns.
     package func check(_ expression: String, columns: [String]) throws {
         try connection.inDatabase { db in _ = try Self.prepare(db, expression, columns) }
     }
 
-    /// - Parameter base: nil where the author believed that there was no row; the expression sees NULL then.
+    /// - Parameter base: nil if the author had seen no row. The expression gets NULL then.
     func evaluate(_ expression: String, base: Value?, stored: Value, incoming: Value, columns: [String], row: [Value]) throws -> Value {
         try connection.inDatabase { db in
             let statement = try Self.prepare(db, expression, columns)
@@ -46,12 +46,12 @@ package final class PolicyExpression: Sendable {
         }
     }
 
-    /// The values stand before the expression, so that they have the same numbers whatever it names.
+    /// The values come before the expression, so that their parameter numbers do not depend on it.
     private static func prepare(_ db: Database, _ expression: String, _ columns: [String]) throws -> PreparedStatement {
         let names = ["base", "stored", "incoming"]
         let values = names.map { ":\($0)" } + columns.indices.map { "?\($0 + names.count + 1)" }
         let row = (names.map { "annals_\($0)" } + columns).map(SQL.quote)
-        // The line break ends a comment that the expression may end with.
+        // The expression may end with a comment. The line break ends the comment.
         let sql = """
             WITH annals_row(\(row.joined(separator: ", "))) AS (SELECT \(values.joined(separator: ", ")))
             SELECT (\(expression)

@@ -4,15 +4,15 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// A policy that is in force, and who set it.
+/// A policy in force, and its scope.
 public struct PolicyInForce: Hashable, Sendable {
     public var setting: PolicySetting
-    /// Set on this replica only, for its own work; otherwise it is the space's.
+    /// Whether it is set only on this replica, for its own work. Otherwise it is a policy of the space.
     public var isOverride: Bool
 }
 
-/// The conflict policies of a replica: the space's, which travel in its log, and overrides of this replica. They are kept under first
-/// names, and put in force under the store's own.
+/// The conflict policies of a replica: the policies of the space, which are in its log, and the overrides of this replica. They are
+/// stored under canonical names and are used under local names.
 package enum PolicyTable {
     package static let schema = """
         CREATE TABLE annals_policies (
@@ -25,7 +25,7 @@ package enum PolicyTable {
         ) WITHOUT ROWID;
         """
 
-    /// Puts settings in force; one without a policy takes an earlier one back.
+    /// Sets policies. A setting without a policy removes an earlier one.
     package static func set(_ db: Database, _ settings: [PolicySetting], isOverride: Bool) throws {
         for setting in settings {
             let place: StatementArguments = [isOverride, setting.table ?? "", setting.column ?? "", setting.aspect.rawValue]
@@ -40,7 +40,7 @@ package enum PolicyTable {
         }
     }
 
-    /// Those in force, under the names of this store. What it lacks has none here.
+    /// The policies in force under local names. Policies for tables and columns that this store lacks are left out.
     package static func load(_ db: Database, for tables: TrackedTables) throws -> [PolicyInForce] {
         let all = try load(db)
         guard !tables.firstNames.isEmpty else { return all }
@@ -55,7 +55,7 @@ package enum PolicyTable {
         }
     }
 
-    /// Those of the space first, then overrides; each from the widest scope to the narrowest. Under first names.
+    /// The policies of the space first, then overrides, each from the widest scope to the narrowest. Under canonical names.
     package static func load(_ db: Database) throws -> [PolicyInForce] {
         let rows = try GRDB.Row.fetchAll(
             db,
@@ -74,7 +74,7 @@ package enum PolicyTable {
 }
 
 extension PolicySetting {
-    /// The setting under other names, those in an `sql:` expression included.
+    /// The setting under other names, also within an `sql:` expression.
     package func renamed(_ names: NameMap) -> PolicySetting {
         guard let table else { return self }
         var renamed = self

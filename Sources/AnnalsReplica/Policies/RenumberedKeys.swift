@@ -5,14 +5,14 @@ import AnnalsWire
 import Foundation
 package import GRDB
 
-/// Integer keys that became others, as the journal tells: by them a conflict's author called rows that are called otherwise
-/// now.
+/// Integer keys that were renumbered, according to the journal. The author of a conflict refers to rows by keys that may have
+/// changed.
 ///
-/// Only those count that came with the same push. Later work of the same author means by an old number whoever has it.
+/// Only renumberings of the same push are used. Later work of the same author uses an old number for the row that has it now.
 package struct RenumberedKeys {
     private var numbers: [String: [Value: Value]] = [:]
 
-    /// - Parameter names: the store's own, by which tables are asked for.
+    /// - Parameter names: The local names, by which tables are looked up.
     package init(_ db: Database, with conflict: Conflict, _ names: NameMap) throws {
         let rows = try GRDB.Row.fetchCursor(
             db,
@@ -28,7 +28,7 @@ package struct RenumberedKeys {
         }
     }
 
-    /// What a key is now. A row may have been renumbered several times on its way.
+    /// The current key. A row may have been renumbered several times.
     package func now(_ table: String, _ key: [Value]) -> [Value] {
         guard key.count == 1, let numbers = numbers[table.foldedIdentifier] else { return key }
         var now = key[0]

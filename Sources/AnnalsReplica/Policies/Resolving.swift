@@ -4,7 +4,7 @@ import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
-/// Brings a row to what a person decided about a conflict, compared with the row as it is.
+/// Changes a row to what a person decided about a conflict, after a comparison with the current row.
 package struct Resolving {
     package let row: ManualEdit
     package let conflict: Conflict
@@ -20,8 +20,8 @@ package struct Resolving {
     private var entry: JournalEntry { conflict.entry }
 
     /// - Parameters:
-    ///   - side: whose values the row gets; nil for `values` alone.
-    ///   - values: by column, over those of the side.
+    ///   - side: The side with the values for the row; nil for `values` alone.
+    ///   - values: Values by column. They replace those of the side.
     package func write(_ side: JournalEntry.Side?, _ values: [String: Value]) throws {
         let set = try named(values)
         if entry.kind == .renumber { return try writeRenumbered(side, set) }
@@ -38,7 +38,7 @@ package struct Resolving {
         }
     }
 
-    /// A number that both sides took: both rows are there, and nobody lost anything.
+    /// Both sides used one number. Both rows exist, and no value was lost.
     private func writeRenumbered(_ side: JournalEntry.Side?, _ values: [String: Value]) throws {
         let names = table.primaryKey.map { table.columns[$0].name }
         guard side != .stored else {
@@ -55,15 +55,15 @@ package struct Resolving {
         try row.update(current, to: values)
     }
 
-    /// The key of the row that the entry tells of. What its author lost is told under the key that it gave the row, which is
-    /// another's by now where it was renumbered; a row that others lost is told under its own.
+    /// The current key of the entry's row. For values that the author lost, the entry has the key that the author gave the row, and the
+    /// row may have been renumbered since. For a row that others lost, the entry has the row's own key.
     private func key() throws -> [Value] {
         guard entry.key.count == table.primaryKey.count else { throw outdated }
         let isAuthors = entry.winner == .stored || !entry.columns.isEmpty
         return isAuthors ? renumbered.now(table.name, entry.key) : entry.key
     }
 
-    /// The columns to be written; nil when the row is to go.
+    /// The columns to write; nil if the row is to be deleted.
     private func decided(_ side: JournalEntry.Side?, _ values: [String: Value]) throws -> [String: Value]? {
         guard let side else { return values }
         guard let row = side == .stored ? entry.stored : entry.incoming else { return values.isEmpty ? nil : values }
@@ -73,7 +73,7 @@ package struct Resolving {
         return decided.merging(values) { $1 }
     }
 
-    /// A row's values as its author wrote them, with its key and its references as they are called now.
+    /// The values of a row as its author wrote them, with the current keys of the row and of its parents.
     private func followed(_ columns: [String], _ row: [Value]) -> [Value] {
         zip(columns, row).map { column, value in
             if table.primaryKey.count == 1, table.columns[table.primaryKey[0]].name.isSameIdentifier(as: column) {
@@ -84,7 +84,7 @@ package struct Resolving {
         }
     }
 
-    /// A whole row as the journal holds it, for one that is gone.
+    /// A whole row from the journal, for a row that does not exist any more.
     private func whole(_ side: JournalEntry.Side?) throws -> [String: Value] {
         let columns = table.columns.map(\.name)
         let rows = side == .stored ? [entry.stored, entry.base] : [entry.incoming, entry.stored, entry.base]
@@ -97,7 +97,7 @@ package struct Resolving {
         return Dictionary(zip(columns, followed(columns, row))) { $1 }
     }
 
-    /// The values under the columns' names as the table spells them.
+    /// The values by column name, in the spelling of the table.
     private func named(_ values: [String: Value]) throws -> [String: Value] {
         var named: [String: Value] = [:]
         for (column, value) in values {

@@ -2,7 +2,7 @@ package import AnnalsCore
 package import AnnalsWire
 package import GRDB
 
-/// What people decided, as it travels in a transaction beside its changes: policies and resolutions.
+/// Decisions of people that a transaction carries besides its changes: policies and resolutions.
 package struct UserDecisions: Sendable {
     package var policies: [PolicySetting] = []
     package var resolutions: [ConflictResolution] = []
@@ -18,8 +18,7 @@ package struct UserDecisions: Sendable {
 
     package var isEmpty: Bool { policies.isEmpty && resolutions.isEmpty }
 
-    /// Puts them in force here: when their author makes them, when they are pulled, and again when they are laid on top
-    /// of what was pulled.
+    /// Applies the decisions: when their author makes them, when they are pulled, and when a rebase repeats their transaction.
     package func apply(_ db: Database) throws {
         try PolicyTable.set(db, policies, isOverride: false)
         for resolution in resolutions { try ConflictJournal.note(db, resolution) }

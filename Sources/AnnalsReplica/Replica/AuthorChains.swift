@@ -5,12 +5,12 @@ package import AnnalsWire
 import Foundation
 package import GRDB
 
-/// The newest entry of each author that the log holds up to a replica's position.
+/// The newest entry of each author in the log, up to a replica's position.
 ///
-/// Each transaction names its author's counter and the digest of the author's transaction before it. A receiver holds both against what
-/// it has, so a relay cannot leave an entry out, show it twice or change the order of an author's entries.
+/// Each transaction has its author's counter and the digest of the author's transaction before it. A receiver compares both with the
+/// newest entry that it has. So a relay cannot omit an entry, show it twice or change the order of an author's entries.
 package struct AuthorChains {
-    /// `counter` is 0 where the newest entry is not known: then the next one is believed.
+    /// `counter` is 0 if the newest entry is not known. Then the author's next entry is accepted without this check.
     package static let schema = """
         CREATE TABLE annals_authors (
             replica BLOB PRIMARY KEY,
@@ -19,7 +19,7 @@ package struct AuthorChains {
         ) WITHOUT ROWID;
         """
 
-    /// An author's newest entry.
+    /// The newest entry of an author.
     package struct Link: Hashable, Sendable {
         package var counter: Counter
         package var digest: Digest
@@ -29,7 +29,7 @@ package struct AuthorChains {
             self.digest = digest
         }
 
-        /// Nothing of the author is in the log yet.
+        /// The log has no entry of the author yet.
         package static let first = Link(counter: .zero, digest: .zero)
     }
 
@@ -40,25 +40,25 @@ package struct AuthorChains {
         self.db = db
     }
 
-    /// Whether an entry is the next one of its author; it counts as the newest from then on.
+    /// Whether an entry is the next one of its author. Records it as the newest one.
     package mutating func follow(_ header: BatchHeader, _ index: Int) throws -> Bool {
         let last = try newest(of: header.replica)
         let next = Link(counter: header.counter(of: index), digest: header.certificates[index].digest)
         links[header.replica] = next
         guard let last else { return true }
         guard next.counter == last.counter.next else { return false }
-        // The digest of a space's first entry is not known to those who clone it from its first snapshot.
+        // A replica that clones a space from its first snapshot does not know the digest of the space's first entry.
         let isKnown = last.digest != .zero || last.counter == .zero
         return !isKnown || header.previousDigest(of: index) == last.digest
     }
 
-    /// An entry that was checked when it came.
+    /// Records an entry that was checked when it arrived.
     package mutating func passed(_ header: BatchHeader) {
         guard let last = header.certificates.last else { return }
         links[header.replica] = Link(counter: header.lastCounter, digest: last.digest)
     }
 
-    /// nil where it is not known.
+    /// nil if the newest entry is not known.
     package mutating func newest(of replica: ReplicaID) throws -> Link? {
         if let known = links[replica] { return known }
         let link = try Self.load(db, replica)
@@ -66,7 +66,7 @@ package struct AuthorChains {
         return link
     }
 
-    /// The position of the snapshot that alone says what is kept of an author; nil where batches do.
+    /// The position of the snapshot that is the only source for the author's newest entry; nil if a batch confirmed it.
     package func snapshot(thatTold author: ReplicaID) throws -> Position? {
         guard let told = try UnconfirmedAuthors.load(db), try told.holds(author, db) else { return nil }
         return told.snapshot
@@ -86,7 +86,7 @@ package struct AuthorChains {
 
     // MARK: The table
 
-    /// Every author's newest entry; nil where it is not known.
+    /// Every author's newest entry; nil if it is not known.
     package static func all(_ db: Database, table: String = "annals_authors") throws -> [ReplicaID: Link?] {
         var all: [ReplicaID: Link?] = [:]
         for row in try GRDB.Row.fetchAll(db, sql: "SELECT replica, counter, digest FROM \(table)") {
@@ -102,13 +102,13 @@ package struct AuthorChains {
             arguments: [Data(replica.bytes), (link?.counter ?? .zero).rawValue, Data((link?.digest ?? .zero).bytes)])
     }
 
-    /// Forgets what came after an author's entry.
+    /// Makes an older entry the author's newest one.
     static func goBack(_ db: Database, to link: Link, of replica: ReplicaID) throws {
         guard link == .first else { return try save(db, link, of: replica) }
         try db.execute(sql: "DELETE FROM annals_authors WHERE replica = ?", arguments: [Data(replica.bytes)])
     }
 
-    /// Puts others in the place of all.
+    /// Replaces all authors' newest entries.
     package static func replaceAll(_ db: Database, with links: [ReplicaID: Link?]) throws {
         try db.execute(sql: "DELETE FROM annals_authors")
         for (replica, link) in links.sorted(by: { $0.key < $1.key }) { try save(db, link, of: replica) }

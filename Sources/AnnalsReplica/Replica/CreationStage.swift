@@ -4,12 +4,12 @@ import AnnalsSQLite
 package import AnnalsWire
 package import GRDB
 
-/// How far a join that makes a space has come.
+/// The progress of a join that creates a space.
 package enum CreationStage: Sendable, Hashable {
-    /// The space's first entry is on its way, or is there. The beginning tells this try from another of the same space: each has copied
-    /// the rows of its own moment.
+    /// The space's first entry is sent or accepted. `beginning` distinguishes this attempt from other attempts for the same space,
+    /// because each attempt has copied the rows at another time.
     case started(Lineage, beginning: String)
-    /// The snapshot with that digest is on its way, or is there.
+    /// The snapshot with this digest is sent or accepted.
     case copied(Lineage, Digest)
 
     package var lineage: Lineage {

@@ -6,12 +6,12 @@ import AnnalsSQLite
 package import AnnalsWire
 package import GRDB
 
-/// What a store did to go on with a relay that was restored from a backup.
+/// The result of following a relay that was restored from a backup.
 package struct FollowedRelay: Sendable {
     package var status: ExchangeStatus
     /// The last position that both logs have.
     package var position: Position
-    /// Transactions of the log that the relay lost; they wait in the outbox now, before all other work.
+    /// Transactions of the log that the relay lost. They are in the outbox now, before all other work.
     package var transactions: Int
 
     package init(status: ExchangeStatus, position: Position, transactions: Int) {
@@ -21,16 +21,16 @@ package struct FollowedRelay: Sendable {
     }
 }
 
-/// The entries of the log that a replica keeps.
+/// The newest entries of the log that a replica stores.
 package struct RecentEntries {
     /// One transaction, in one batch or in several parts.
     package struct Unit {
-        /// The rows of `annals_log` that hold it; more than one are its parts.
+        /// The rows of `annals_log` that hold it. Several rows are its parts.
         package var rows: [Position]
-        /// Which transaction of the batch it is.
+        /// Its index in the batch.
         package var index: Int
         package var position: Position
-        /// Of its first part.
+        /// The header of its first part.
         package var header: BatchHeader
     }
 
@@ -42,7 +42,7 @@ package struct RecentEntries {
         self.state = state
     }
 
-    /// The newest rows up to this replica's position, without a gap.
+    /// The newest rows up to this replica's position that have no gap between them.
     private func rows() throws -> [RecentLog.Row] {
         let all = try RecentLog.rows(db).filter { $0.last <= state.position }
         var first = all.count
@@ -73,7 +73,7 @@ package struct RecentEntries {
         LogMark(lineage: state.lineage, position: position, digest: digest)
     }
 
-    /// What comes after a position, in the order in which it is in the rows; nil where some of it is not kept.
+    /// The entries after a position, in the order in which the rows hold them; nil if some of them are not stored.
     func units(after position: Position) throws -> [Unit]? {
         let ahead = try Outbox.ahead(db).sorted()
         let kept = try rows().filter { $0.last > position }
@@ -111,7 +111,7 @@ package struct RecentEntries {
     }
 }
 
-/// Turns the newest entries of the log back into work that waits to be sent.
+/// Moves the newest entries of the log back to the outbox.
 package struct FollowingRelay {
     package let db: Database
     package let step: StoreStep
@@ -128,7 +128,7 @@ package struct FollowingRelay {
         entries = RecentEntries(db, state)
     }
 
-    /// Returns how many transactions the relay lost.
+    /// Returns the number of transactions that the relay lost.
     package mutating func run(_ mark: LogMark, head: Position) throws -> Int {
         guard mark.lineage == state.lineage, mark.position <= state.position, let units = try entries.units(after: mark.position) else {
             throw Self.notKept
@@ -157,7 +157,7 @@ package struct FollowingRelay {
         var journal: [JournalEntry] = []
         let rest = try content.rest { entries, _ in journal += entries }
         guard rest.voids.isEmpty else { throw Self.voided(unit.position) }
-        // The next offer repeats additions, which it finds in this store's tables, and renames.
+        // The next schema entry repeats additions, which are in this store's tables, and renames.
         if let schema = rest.schema { try SpaceRename.tell(schema.renames, db) }
         builder.decide(UserDecisions(rest))
         var isSame = true
@@ -168,7 +168,7 @@ package struct FollowingRelay {
             isSame = isSame && inUse.isSame
             builder.beginTable(table.layoutID)
             var mark = change.mark
-            // It names a position that means something else from now on.
+            // The mark names a position that has another meaning from now on.
             if case .revived? = mark { mark = nil }
             try builder.copy(MarkedChange(inUse.isSame ? change.change : inUse.translated(change.change), mark: mark.map(inUse.translated)))
         }
@@ -178,7 +178,7 @@ package struct FollowingRelay {
         try Outbox.insert(db, builder.finish(touching: isSame ? footprint : .everything), at: sequence)
     }
 
-    // MARK: What is known of the log
+    // MARK: Progress in the log
 
     private mutating func goBack(to mark: LogMark, head: Position, _ units: [RecentEntries.Unit]) throws {
         for unit in units.reversed() {
@@ -200,11 +200,11 @@ package struct FollowingRelay {
         try RecentLog.drop(db, after: mark.position)
         try LogDigests.drop(db, after: mark.position)
         try PassedVoids.drop(db, after: mark.position)
-        // They come again with the work that they are of.
+        // The conflicts are added again with their transactions.
         try db.execute(sql: "DELETE FROM annals_conflicts WHERE position > ?", arguments: [mark.position.rawValue])
         try db.execute(
             sql: "UPDATE annals_transactions SET position = NULL WHERE position > ?", arguments: [mark.position.rawValue])
-        // Others may have brought the same work by now.
+        // Other replicas may have pushed the same transactions by now.
         try Meta(db).set(.isCopy, 1)
     }
 

@@ -2,19 +2,20 @@ import AnnalsCore
 package import AnnalsSchema
 package import GRDB
 
-/// What a store that joins a space may declare otherwise than the space.
+/// The differences that are allowed between the schema of a joining store and the space's schema.
 public enum JoinedSchema: String, Sendable, CaseIterable {
-    /// Nothing: the tracked tables and their columns must be the same.
+    /// None: the tracked tables and their columns must be the same.
     case equal
-    /// Additions, on either side. What the space has more is kept for the store until it is migrated; tables that only the store has become
-    /// tables of the space.
+    /// Additions on either side. Additions of the space are deferred until the store is migrated. Tables that only the store has are added
+    /// to the space.
     case additions
 }
 
 extension SchemaComparison {
-    /// How the tables of a store that joins stand to those of a copy of the space.
+    /// Compares the tables of a joining store with the tables of a copy of the space.
     ///
-    /// - Throws: `AnnalsError` of code schemaRefused, naming what differs and how; also for additions, unless they are allowed.
+    /// - Throws: `AnnalsError` with code `schemaRefused`, with the name and the kind of the difference. Also for additions, unless they are
+    ///   allowed.
     package static func joining(_ here: TrackedTables, _ copy: Database, _ allowed: JoinedSchema) throws -> SchemaComparison {
         let space = try SpaceSchema.load(copy) ?? SpaceSchema(TrackedTables.load(copy))
         let comparison = try SchemaComparison(here, space, missingSchema: .between(space, here).additions(to: space), operation: "join")
@@ -38,7 +39,7 @@ extension SchemaComparison {
 }
 
 extension MissingSchema {
-    /// Tables, and of their columns those that came later: a row that leaves those out has the same default everywhere.
+    /// Tables, and the columns that were added later: rows without these columns have the same default on every replica.
     fileprivate func additions(to space: SpaceSchema) -> MissingSchema {
         var additions = MissingSchema()
         for table in tables { additions.insert(table: table) }

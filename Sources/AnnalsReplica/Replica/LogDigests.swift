@@ -2,9 +2,9 @@ import AnnalsCore
 import Foundation
 import GRDB
 
-/// The log's running digest at the newest positions that a replica has passed: what others say of the log is compared with them.
+/// The log's running digests at the newest positions that a replica has passed. They are compared with what other replicas have seen.
 ///
-/// The table is a ring. Its rows are there from the beginning, so that the file does not grow with the log (law 9).
+/// The table is a ring. All its rows are created at the beginning, so that the file does not grow with the log (law 9).
 enum LogDigests {
     package static let schema = """
         CREATE TABLE annals_log_digests (
@@ -16,17 +16,17 @@ enum LogDigests {
         INSERT INTO annals_log_digests SELECT slot, \(unused), zeroblob(\(Digest.byteCount)) FROM slots;
         """
 
-    /// Where nothing stands yet: as many bytes as a position ever takes.
+    /// The position of an unused row. It takes as many bytes as the largest position.
     private static let unused: Int64 = 1 << 40
 
-    /// nil where it is not kept, or not any more.
+    /// nil if the digest is not stored, or not any more.
     package static func at(_ position: Position, _ db: Database) throws -> Digest? {
         let statement = try db.cachedStatement(sql: "SELECT digest FROM annals_log_digests WHERE slot = ? AND position = ?")
         let found = try Data.fetchOne(statement, arguments: [slot(of: position), position.rawValue])
         return found.flatMap { Digest(bytes: [UInt8]($0)) }.flatMap { $0 == .zero ? nil : $0 }
     }
 
-    /// Keeps the newest ones.
+    /// Stores the newest digests.
     package static func note(_ db: Database, _ digests: some BidirectionalCollection<(Position, Digest)>) throws {
         let statement = try db.cachedStatement(sql: "INSERT OR REPLACE INTO annals_log_digests (slot, position, digest) VALUES (?, ?, ?)")
         for (position, digest) in digests.suffix(Int(ReplicaLimits.logDigestsKept)) {
@@ -34,7 +34,7 @@ enum LogDigests {
         }
     }
 
-    /// Another log goes on after a position.
+    /// To be called when another log continues after a position.
     package static func drop(_ db: Database, after position: Position) throws {
         try db.execute(
             sql: "UPDATE annals_log_digests SET position = \(unused), digest = zeroblob(\(Digest.byteCount)) WHERE position > ?",

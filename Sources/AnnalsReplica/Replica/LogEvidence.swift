@@ -5,30 +5,30 @@ package import AnnalsWire
 package import Foundation
 package import GRDB
 
-/// Two signed statements that contradict each other: what an author says that it saw of the log, and what this replica has.
+/// Two signed statements that contradict each other: what an author has seen of the log, and what this replica has.
 ///
-/// Both were shown by one relay, so the relay showed different logs. The author's half is the clear part of a batch with its signature;
-/// anybody who has the file can check it (`Documentation/threats.md`).
+/// One relay showed both logs, so the relay showed different logs. The author's half is the clear part of a batch with its signature.
+/// Everyone who has the file can check it (`Documentation/threats.md`).
 package struct LogEvidence: Codable, Hashable, Sendable {
     package enum Kind: String, Codable, Sendable {
-        /// The author saw another log up to a position than this replica has.
+        /// The author has seen another log up to a position than this replica has.
         case otherLog = "other-log"
-        /// The author's entry before this one is not in the log that the relay shows here.
+        /// The author's entry before this one is not in the log that the relay shows to this replica.
         case missingEntry = "missing-entry"
     }
 
-    /// What was signed, by whom.
+    /// A signed statement and its author.
     package struct Statement: Codable, Hashable, Sendable {
         package var replica: String
         package var publicKey: Data
-        /// The bytes that the signature is over: see `Documentation/format.md`, Signatures.
+        /// The signed bytes: see `Documentation/format.md`, Signatures.
         package var message: Data
         package var signature: Data
-        /// The position that the statement is about, and the running digest of the log there as its author saw it.
+        /// The position of the statement, and the running digest of the log there according to its author.
         package var position: Int64
         package var digest: String
 
-        /// Whether the signature is right.
+        /// Whether the signature is correct.
         package var isSigned: Bool {
             ReplicaKey.replica(of: [UInt8](publicKey)).description == replica
                 && ReplicaKey.isSigned([UInt8](message), by: [UInt8](publicKey), signature: [UInt8](signature)[...])
@@ -38,16 +38,16 @@ package struct LogEvidence: Codable, Hashable, Sendable {
     package var kind: Kind
     package var space: String
     package var lineage: String
-    /// Where the entry stands in the log that the relay shows here.
+    /// The position of the entry in the log that the relay shows to this replica.
     package var position: Int64
     /// The author's statement.
     package var author: Statement
-    /// The clear part of the author's batch, which the author's message is the digest of.
+    /// The clear part of the author's batch. The author's message is its digest.
     package var clearPart: Data
-    /// This replica's own.
+    /// This replica's statement.
     package var here: Statement
 
-    /// In words.
+    /// The evidence as a sentence.
     package var message: String {
         switch kind {
         case .otherLog:
@@ -66,7 +66,7 @@ package struct LogEvidence: Codable, Hashable, Sendable {
                 + "Run annals verify --evidence FILE to save the proof, and show it to the other members of the space")
     }
 
-    /// The evidence that ended the exchange; nil where there is none.
+    /// The evidence that stopped all exchanges; nil if there is none.
     package static func load(_ db: Database) throws -> LogEvidence? {
         guard let bytes = try Meta(db).bytes(.evidence) else { return nil }
         do {
@@ -81,7 +81,7 @@ package struct LogEvidence: Codable, Hashable, Sendable {
     }
 }
 
-/// Thrown from within the transaction that applies a page, and kept after that was rolled back.
+/// Thrown inside the transaction that applies a page. It is stored after that transaction is rolled back.
 package struct ContradictingLog: TranslatableError {
     package var evidence: LogEvidence
 
@@ -93,9 +93,9 @@ package struct ContradictingLog: TranslatableError {
 }
 
 extension ReplicaState {
-    /// Puts together what an author's batch says and what this replica knows.
+    /// Combines the statement in an author's batch with a statement of this replica.
     ///
-    /// - Parameter known: this replica's half: a running digest of the log, or the digest of the author's newest entry.
+    /// - Parameter known: What this replica states: a running digest of the log, or the digest of the author's newest entry.
     package func evidence(
         _ kind: LogEvidence.Kind, of header: BatchHeader, in batch: [UInt8], at position: Position, about: Position, known: Digest
     ) throws -> LogEvidence {

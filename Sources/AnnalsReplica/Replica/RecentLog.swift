@@ -5,12 +5,13 @@ import AnnalsWire
 import Foundation
 import GRDB
 
-/// The newest batches of the log that this replica has passed, as others sent them and as it sent its own.
+/// The newest batches of the log that this replica has passed, own batches and others, as they were sent.
 ///
-/// A relay that is restored from a backup has lost the newest part of its log. The replicas bring it again from here: see `FollowingRelay`.
+/// A relay that is restored from a backup has lost the newest part of its log. The replicas send it again from this table: see
+/// `FollowingRelay`.
 struct RecentLog {
     package let db: Database
-    /// What is kept at least and at most, in bytes of batches.
+    /// The smallest and the largest size of the stored batches, in bytes.
     package let bounds: ClosedRange<Int64>
 
     init(_ db: Database, _ limits: OutboxLimits) {
@@ -18,8 +19,8 @@ struct RecentLog {
         bounds = limits.recentLog
     }
 
-    /// `digest` is the log's running digest before the row's first entry, where it was known when the batch came; `schema` the space's
-    /// schema before it, where it changed that.
+    /// `digest` is the log's running digest before the row's first entry, if it was known when the batch arrived. `schema` is the space's
+    /// schema before the row, if the row changed it.
     package static let schema = """
         CREATE TABLE annals_log (
             position INTEGER PRIMARY KEY,
@@ -41,11 +42,11 @@ struct RecentLog {
         package var last: Position { position.advanced(by: entries - 1) }
     }
 
-    /// Keeps what a page brought.
+    /// Stores a batch of a page.
     ///
     /// - Parameters:
-    ///   - indices: the transactions of the batch that are new here.
-    ///   - digest: the log's running digest before the first of them.
+    ///   - indices: The transactions of the batch that are new here.
+    ///   - digest: The log's running digest before the first of them.
     package func keep(_ frame: LogFrame, _ indices: Range<Int>, after digest: Digest?) throws {
         guard let position = frame.position(of: indices.lowerBound), frame.batch.count <= bounds.upperBound else {
             return try Self.clear(db)
@@ -60,7 +61,7 @@ struct RecentLog {
         try makeRoom(for: frame.batch.count)
     }
 
-    /// Keeps the parts of a transaction that waited for its last one.
+    /// Stores the buffered parts of a transaction after its last part arrived.
     func keepParts(before position: Position, after digest: Digest?) throws {
         let sizes = "SELECT coalesce(sum(length(batch)), 0) FROM annals_parts WHERE position < ?"
         let bytes = try Int64.fetchOne(db, sql: sizes, arguments: [position.rawValue]) ?? 0
@@ -75,11 +76,11 @@ struct RecentLog {
         try makeRoom(for: Int(bytes))
     }
 
-    /// Keeps what the relay accepted of a push.
+    /// Stores the accepted transactions of a push.
     ///
     /// - Parameters:
-    ///   - counter: names the push, or one part of it.
-    ///   - digest: the log's running digest before the first position, where that is known.
+    ///   - counter: The first counter of the push, or of one part of it.
+    ///   - digest: The log's running digest before the first position, if it is known.
     func keepPushed(_ counter: Counter, _ positions: [Position], after digest: Digest?) throws {
         let sql = "SELECT length(batch) FROM annals_push WHERE first_counter = ?"
         let bytes = try Int.fetchOne(db, sql: sql, arguments: [counter.rawValue]) ?? 0
@@ -98,7 +99,7 @@ struct RecentLog {
         }
     }
 
-    /// Ranges of indices at which the positions follow one another.
+    /// Ranges of indexes with consecutive positions.
     private static func runs(of positions: [Position]) -> [Range<Int>] {
         var runs: [Range<Int>] = []
         for index in positions.indices {
@@ -111,7 +112,7 @@ struct RecentLog {
         return runs
     }
 
-    /// The batch that holds a position changes the space's schema, which is kept as it is until then.
+    /// To be called before the batch at a position changes the space's schema. Stores the earlier schema with that batch.
     static func noteSchema(_ db: Database, before position: Position) throws {
         let sql = """
             UPDATE annals_log SET schema = (SELECT value FROM annals_meta WHERE name = ?) WHERE schema IS NULL
@@ -120,22 +121,22 @@ struct RecentLog {
         try db.execute(sql: sql, arguments: [Meta.Name.spaceSchema.rawValue, position.rawValue])
     }
 
-    /// The space's schema as it was at a position; nil where nothing has changed it since.
+    /// The space's schema at a position; nil if it has not changed since.
     package static func schema(_ db: Database, at position: Position) throws -> SpaceSchema? {
         let sql = "SELECT schema FROM annals_log WHERE position > ? AND schema IS NOT NULL ORDER BY position LIMIT 1"
         return try Data.fetchOne(db, sql: sql, arguments: [position.rawValue]).map(SpaceSchema.decode)
     }
 
-    // MARK: Room
+    // MARK: Size limit
 
-    /// An eighth of the file, within the bounds.
+    /// An eighth of the file, within `bounds`.
     private func limit() throws -> Int64 {
         let pages = try Int64.fetchOne(db, sql: "PRAGMA main.page_count") ?? 0
         let size = try Int64.fetchOne(db, sql: "PRAGMA main.page_size") ?? 0
         return min(max(pages * size / 8, bounds.lowerBound), bounds.upperBound)
     }
 
-    /// Drops the oldest rows beyond the limit. The sum is kept as a fact, since adding up would read everything.
+    /// Deletes the oldest rows beyond the limit. The total size is stored, because adding it up would read all rows.
     private func makeRoom(for bytes: Int) throws {
         let meta = Meta(db)
         var sum = (try meta.integer(.recentLogBytes) ?? 0) + Int64(bytes)
@@ -153,7 +154,7 @@ struct RecentLog {
         try Meta(db).set(.recentLogBytes, nil)
     }
 
-    /// Another log goes on after a position.
+    /// To be called when another log continues after a position.
     package static func drop(_ db: Database, after position: Position) throws {
         try db.execute(sql: "DELETE FROM annals_log WHERE position > ?", arguments: [position.rawValue])
         let sum = try Int64.fetchOne(db, sql: "SELECT coalesce(sum(length(batch)), 0) FROM annals_log")
@@ -162,7 +163,7 @@ struct RecentLog {
 
     // MARK: Reading
 
-    /// All rows in the log's order.
+    /// All rows in the order of the log.
     package static func rows(_ db: Database) throws -> [Row] {
         let sql = "SELECT position, first_index, entries, digest FROM annals_log ORDER BY position"
         return try GRDB.Row.fetchAll(db, sql: sql).map { row in

@@ -1,13 +1,13 @@
 package import AnnalsSchema
 
-/// Whom a replica trusts at its relay's https address; the store remembers it.
+/// The certificates and keys that a replica trusts at its relay's https address. The store remembers them.
 ///
 ///     let trust = RelayTrust(caFile: "/etc/shop/relay.pem")
 ///     let address = try SpaceAddress("shop", at: "https://relay.example.org", as: "till 3", trust: trust)
 public struct RelayTrust: Sendable, Hashable {
-    /// A PEM file of certificates to trust instead of the system's; an absolute path.
+    /// A PEM file with certificates to trust instead of those of the system. An absolute path.
     public var caFile: String?
-    /// The SHA-256 of keys of which the relay must have one, as `sha256//` and base64; empty: any.
+    /// SHA-256 hashes of keys, as `sha256//` and base64. The relay must have one of these keys. Empty: any key.
     public var pins: [String]
 
     public init(caFile: String? = nil, pins: [String] = []) {

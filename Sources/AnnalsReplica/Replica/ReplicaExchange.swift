@@ -7,67 +7,67 @@ package import AnnalsWire
 import Foundation
 package import GRDB
 
-/// Where a joined store stands in an exchange.
+/// The state of a joined store in an exchange.
 package struct ExchangeStatus: Sendable {
     package var replica: ReplicaID
     package var space: SpaceName
-    /// What is known here of the log; the relay's must agree with it.
+    /// What this replica knows of the log. The relay's log must agree with it.
     package var seen: LogMark
     package var position: Position { seen.position }
-    /// The log is here up to this position: beyond `position` lie parts of a transaction whose last part is still to come.
+    /// The position up to which the log was received. Beyond `position` there are only parts of a transaction without its last part.
     package var pulled: Position
     package var head: Position
-    /// The relay has said that its log holds this replica's work up to here, which may be beyond `position`.
+    /// The last position of this replica's own work that the relay has confirmed. It can be beyond `position`.
     package var accepted: Position
-    /// Local transactions that the space has not ordered yet, those under way included.
+    /// Local transactions that the relay has not accepted, including those in the push under way.
     package var outbox: Int
     package var isPushUnderWay: Bool
-    /// The rows must be compared with the log before anything is exchanged; see `UnverifiedRows`.
+    /// The rows must be compared with the log before any exchange; see `UnverifiedRows`.
     package var areRowsUnverified: Bool
-    /// The join that makes the space is not done: see `CreationStage`.
+    /// The join that creates the space is not finished: see `CreationStage`.
     package var isSpaceUnfinished: Bool
-    /// Conflicts settled just now, before anything came: among this store's own writes, where a program broke references with checks
-    /// off, and between them and what was kept until the store had migrated.
+    /// Conflicts that were settled before anything was pulled: between this store's own writes, if a program broke references with foreign
+    /// keys off, and between own writes and deferred cells, after the store was migrated.
     package var conflicts = 0
-    /// The page that came last ended before own entries that the position has passed: whether the relay's log still has
-    /// them there, its next answer tells (merge rule 41).
+    /// The newest page ended before own entries that the position has passed. The relay's next answer shows whether its log still
+    /// has them (merge rule 41).
     package var hasPassedUnseen = false
 
-    /// Entries that were voided, as the relay's answer had it, which no entry of the log explains so far.
+    /// The position of a voided entry, according to the relay's answer, that no entry of the log explains yet.
     package var unexplainedVoids: Position?
 
-    /// Of the space's schema, as far as the log is applied here.
+    /// The version of the space's schema at the position that is applied.
     package var schemaVersion: Int64 = 1
-    /// The space has tables or columns that this store lacks: what the log says there is kept until the store has migrated.
+    /// The space has tables or columns that this store lacks. Their cells are deferred until the store is migrated.
     package var isBehindSchema = false
-    /// Work waits in the outbox until the store has migrated; see `MigrationBarrier`.
+    /// Work stays in the outbox until the store is migrated; see `MigrationBarrier`.
     package var isWaitingForMigration = false
 
-    /// The relay has told of entries that are not applied yet, or has more to tell.
+    /// The relay has entries that are not applied here, or may have more.
     package var isBehind: Bool { position < head || hasPassedUnseen }
 }
 
-/// A push whose bytes stay as they are until the relay has given a definite answer.
+/// A push with bytes that do not change until the relay gives a definite answer.
 ///
-/// A transaction too large for one batch is sent in parts, one after another, from the first; the answer to the last of
-/// them, or one that refuses, settles all.
+/// A transaction that is too large for one batch is sent in parts, in their order. The answer to the last part, or an answer
+/// that refuses, settles the whole push.
 package struct FrozenPush: Sendable {
-    /// The bytes to send: the batch, or this part's.
+    /// The bytes to send: the batch, or this part of it.
     package var batch: [UInt8]
     /// What this replica has seen of the log.
     package var seen: LogMark
-    /// Of its transactions or parts, in order: which push an answer belongs to.
+    /// The digests of its transactions or parts, in order. They identify the push that an answer belongs to.
     package var digests: [Digest]
-    /// Which part this is, from 0.
+    /// The number of this part, from 0.
     package var part = 0
-    /// How many parts there are; 1 for whole batches.
+    /// The number of parts; 1 for whole batches.
     package var parts = 1
-    /// The counter of the first of them.
+    /// The counter of the first transaction or part.
     package var firstCounter: Counter
-    /// It was frozen just now, so nobody can have sent it yet.
+    /// It was frozen just now, so it cannot have been sent before.
     package var isNew = false
 
-    /// What an answer to these bytes names.
+    /// The name that an answer to these bytes must have.
     package var name: PushName {
         PushName(
             replica: seen.replica ?? .relay, firstCounter: Counter(firstCounter.rawValue + Int64(part)),
@@ -75,23 +75,23 @@ package struct FrozenPush: Sendable {
     }
 }
 
-/// What the relay's answer to a push settled.
+/// The result of an answer to a push.
 package struct SettledPush: Sendable {
     package var status: ExchangeStatus
-    /// Accepted now.
+    /// The number of newly accepted transactions.
     package var transactions: Int
     package var changes: Int
 }
 
-/// What a page of the log brought.
+/// The result of applying a page of the log.
 package struct AppliedPage: Sendable {
     package var status: ExchangeStatus
     package var transactions = 0
     package var changes = 0
     package var bytes = 0
-    /// Conflicts settled here while the outbox was laid on top.
+    /// Conflicts that were settled here while the outbox was repeated.
     package var conflicts = 0
-    /// Conflicts that others settled, in which a value of this replica's own lost.
+    /// Conflicts that other replicas settled and in which a value of this replica lost.
     package var lost = 0
 
     package init(status: ExchangeStatus, transactions: Int = 0, changes: Int = 0, bytes: Int = 0, conflicts: Int = 0, lost: Int = 0) {
@@ -104,8 +104,8 @@ package struct AppliedPage: Sendable {
     }
 }
 
-/// The replica's half of an exchange, inside a write transaction. What it does is in the order in which a transaction travels:
-/// seal and fill the outbox, freeze a push, settle its answer, take in what others wrote.
+/// The replica's half of an exchange, inside a write transaction. The order is the way of a transaction: record external writes and
+/// fill the outbox, freeze a push, settle its answer, apply the entries of other replicas.
 package struct ReplicaExchange {
     package let db: Database
     package let identities: NewIdentities
@@ -120,7 +120,7 @@ package struct ReplicaExchange {
         self.state = state
     }
 
-    /// Throws where the relay was found to show different logs: nothing more is exchanged with it.
+    /// Throws if the relay was found to show different logs. Then all exchanges with it are stopped.
     package func checkLog() throws {
         guard state.hasEvidence, let evidence = try LogEvidence.load(db) else { return }
         throw evidence.error
@@ -141,9 +141,9 @@ package struct ReplicaExchange {
         if let push = try Push.load(db) { return try frozen(push, part: 0) }
         try UnverifiedRows.check(db)
         var limits = step.outboxLimits
-        // While a space is made only its first entry is sent, since its first rows may be copied anew.
+        // While a space is created, only its first entry is sent, because its first rows may be copied again.
         if try Meta(db).text(.joinStage) != nil { limits.pushTransactions = 1 }
-        // A store that follows a restored relay offers its schema again, before the work that uses it.
+        // A store that follows a restored relay sends its schema again, before the work that uses it.
         if try Meta(db).integer(.isCopy) != nil { try PendingSchemaEntries.moveFirst(db) }
         let cipher = try step.cipher()
         var new = try Push.freeze(db, state, layouts: step.layouts(), limits: limits, cipher: cipher).map { try frozen($0, part: 0) }
@@ -152,7 +152,7 @@ package struct ReplicaExchange {
         return new
     }
 
-    /// Another part of a push; nil when that push is settled.
+    /// Another part of a push; nil if that push is settled.
     package func part(_ number: Int, of sent: FrozenPush) throws -> FrozenPush? {
         guard let push = try Push.load(db), push.digests == sent.digests else { return nil }
         return try frozen(push, part: number)
@@ -164,19 +164,19 @@ package struct ReplicaExchange {
             firstCounter: push.firstCounter)
     }
 
-    /// Takes note of which transactions of the push are in the log now. A push answer is committed before the entries
-    /// that came with it are applied.
+    /// Records which transactions of the push are in the log. The answer to a push is committed before the entries that came
+    /// with it are applied.
     ///
-    /// - Parameter sent: the push that was answered, or the part of it.
+    /// - Parameter sent: The push, or the part of it, that was answered.
     package mutating func settle(_ answer: PushAnswer, to sent: FrozenPush, _ limits: OutboxLimits) throws -> SettledPush {
-        // Two agents may sync one file at once: an answer that comes late belongs to a push that is settled.
+        // Two agents may sync one file at the same time. A late answer can then belong to a push that is settled already.
         guard let push = try Push.load(db), push.digests == sent.digests else { return try unsettled() }
         try check(answer, sent)
         switch answer.outcome {
         case .wait, .partsMissing: return try unsettled()
         case .accepted where sent.parts > 1 && answer.positions.isEmpty: return try unsettled()
         case .logRolledBack: throw Self.logRolledBack
-        // Counters that follow on what the relay took, and it does not know that any more: it was restored from an older backup.
+        // The relay accepted the counter before this one and does not have it any more. So it was restored from an older backup.
         case .gap where try Outbox.lastAhead(db) != nil: throw Self.logRolledBack
         case .identityConflict, .gap: return try takeNewIdentity()
         case .accepted, .stale: break
@@ -189,12 +189,12 @@ package struct ReplicaExchange {
         return SettledPush(status: try status(), transactions: settled.transactions, changes: settled.changes)
     }
 
-    /// An answer counts for the push that it names, and says of its transactions what can be true of them.
+    /// Checks that an answer names this push, and that its positions are possible.
     private func check(_ answer: PushAnswer, _ sent: FrozenPush) throws {
         let isWhole = sent.parts == 1
         guard answer.push == sent.name, answer.push.replica == state.replica else { throw Self.otherAnswer }
         guard answer.lineage == state.lineage || answer.outcome == .logRolledBack else { throw Self.logRolledBack }
-        // What is accepted comes after what its author had seen.
+        // An accepted transaction comes after the log that its author has seen.
         guard answer.positions.allSatisfy({ $0 > state.position && $0 <= answer.head }) else { throw Self.otherAnswer }
         if isWhole, answer.outcome == .accepted, answer.positions.count != sent.digests.count { throw Self.otherAnswer }
     }
@@ -210,11 +210,11 @@ package struct ReplicaExchange {
         SettledPush(status: try status(), transactions: 0, changes: 0)
     }
 
-    /// The relay holds other work under this replica's counters: the file is a copy of a replica, or a restored backup.
-    /// From here on it is a replica of its own. Its transactions keep their ids, so what the space holds already through
-    /// the other copy is recognised and dropped when it is pulled (merge rule 39).
+    /// The relay has other work under this replica's counters. So the file is a copy of a replica, or a restored backup. It becomes
+    /// a new replica. Its transactions keep their ids, so those that the other copy has pushed already are recognized and dropped when
+    /// they are pulled (merge rule 39).
     private mutating func takeNewIdentity() throws -> SettledPush {
-        // From now on what the other file writes is another author's.
+        // From now on the writes of the other file belong to another author.
         try AuthorChains.save(db, nil, of: state.replica)
         state.take(newIdentity: try identities.key())
         try state.save(db)
@@ -223,7 +223,7 @@ package struct ReplicaExchange {
         return try unsettled()
     }
 
-    /// Where the push's transactions are in the log, or the parts of its one: these lie next to each other.
+    /// The positions of the push's transactions. The parts of one transaction have consecutive positions.
     private static func positions(_ answer: PushAnswer, _ sent: FrozenPush) throws -> [Position] {
         guard sent.parts > 1 else {
             guard answer.positions.count <= sent.digests.count else { throw WireError.badLength }
@@ -263,7 +263,7 @@ package struct ReplicaExchange {
         }
     }
 
-    /// What was accepted is as good as pulled: for the space's schema, and for what this store lacks of it.
+    /// Accepted transactions count as pulled for the space's schema and for deferred cells.
     private func takeOwnSchemas(_ accepted: [Outbox.Head], through last: Position) throws {
         guard try db.tableExists("annals_schema_offers") else { return }
         let layouts = try LayoutNames(db).all
@@ -293,11 +293,11 @@ package struct ReplicaExchange {
         }
     }
 
-    /// Own entries that come next in the log are in the rows already, so the position passes them without a pull.
+    /// The rows hold own entries already, so the position passes them without a pull.
     private mutating func advanceThroughOwn() throws {
         let position = state.position
         while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }
-        // Parts of others' that stood there are of a log that the relay lost when it was put back to an older backup.
+        // Buffered parts of other authors at these positions belong to a log that the relay lost in a restore from an older backup.
         if state.position > position { try BufferedParts.clear(db) }
     }
 
@@ -305,7 +305,7 @@ package struct ReplicaExchange {
 }
 
 extension AnnalsError {
-    /// The relay has another log than the one that was seen before, or less of it.
+    /// The relay's log differs from the one that was seen before, or is shorter.
     package static func relayRolledBack(operation: String) -> AnnalsError {
         AnnalsError(
             .relayRolledBack, operation: operation, "the relay's log is shorter than, or other than, the one seen before",

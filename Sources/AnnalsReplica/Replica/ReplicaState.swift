@@ -5,35 +5,35 @@ package import AnnalsWire
 import Foundation
 package import GRDB
 
-/// A joined store's place in its space.
+/// The state of a joined store in its space.
 public struct ReplicaState: Sendable {
     public var replica: ReplicaID
-    /// What it signs with: see `key()`.
+    /// The secret key that it signs with: see `key()`.
     package var secret: [UInt8]
-    /// What history, blame and the relay show.
+    /// The name in history, in blame and at the relay.
     public var name: String
     public var relay: String
     public var space: SpaceName
     public var lineage: Lineage
-    /// The log is applied up to here.
+    /// The position up to which the log is applied.
     public var position: Position
-    /// The log's running digest there; nil where it is not known.
+    /// The log's running digest at the position; nil if it is not known.
     package var logDigest: Digest?
-    /// The last head the relay told.
+    /// The newest position of the log, according to the relay's last answer.
     public var head: Position
     package var lastCounter: Counter
     package var lastDigest: Digest
-    /// The file that holds the bearer token, as given at join.
+    /// The file with the bearer token, as given to the join.
     package var credentialFile: String?
-    /// Whom to trust at the relay's address.
+    /// The certificates and keys to trust at the relay's address.
     package var trust = RelayTrust()
-    /// The file that holds the space's keys, as given at join.
+    /// The file with the space's keys, as given to the join.
     package var spaceKeyFile: String?
-    /// The id of the key under which the space was seen sealed last; nil where the space is not sealed.
+    /// The id of the key that the space was last seen to be sealed with; nil if the space is not encrypted.
     package var sealedUnder: UInt64?
     /// The relay was found to show different logs to different replicas; see `LogEvidence`.
     package var hasEvidence = false
-    /// Positions that were passed since the state was loaded, with the log's running digests.
+    /// The positions that were passed since the state was loaded, with the log's running digests.
     package var passed: [(Position, Digest)] = []
 
     package init(
@@ -61,20 +61,20 @@ public struct ReplicaState: Sendable {
         self.passed = passed
     }
 
-    /// What this replica has seen of the log.
+    /// What this replica knows of the log.
     package var seen: LogMark { LogMark(lineage: lineage, position: position, digest: logDigest, replica: replica) }
 
-    /// The same as its batches say it.
+    /// The same, in the form that its batches carry.
     var seenLog: SeenLog { SeenLog(position: position, digest: logDigest) }
 
-    /// The position passes an entry.
+    /// Moves the position past an entry.
     package mutating func pass(_ digest: Digest?) {
         position = position.next
         logDigest = digest.flatMap { logDigest?.following($0) }
         if let logDigest { passed.append((position, logDigest)) }
     }
 
-    /// The log's running digest at a position, as far as it is known.
+    /// The log's running digest at a position; nil if it is not known.
     package func logDigest(at wanted: Position, _ db: Database) throws -> Digest? {
         if wanted == position { return logDigest }
         if wanted == .zero { return .zero }
@@ -87,13 +87,13 @@ public struct ReplicaState: Sendable {
 
     /// The key pair that it signs with.
     ///
-    /// - Throws: `Corruption` where the file holds another replica's, or none.
+    /// - Throws: `Corruption` if the file holds no key or the key of another replica.
     package func key() throws -> ReplicaKey {
         guard let key = ReplicaKey(bytes: secret), key.replica == replica else { throw Corruption("annals_meta.replica_key") }
         return key
     }
 
-    /// Becomes a replica of its own, whose counters begin at 1.
+    /// Makes this a new replica with counters that begin at 1.
     package mutating func take(newIdentity key: ReplicaKey) {
         replica = key.replica
         secret = key.bytes
@@ -101,7 +101,7 @@ public struct ReplicaState: Sendable {
         lastDigest = .zero
     }
 
-    /// What `load` reads: each step of an exchange begins with it, so it is one statement.
+    /// The values that `load` reads. Each step of an exchange loads them, so one statement reads them all.
     private static let loaded: [Meta.Name] = [
         .replica, .replicaKey, .space, .lineage, .lastDigest, .replicaName, .relay, .position, .logDigest, .head, .lastCounter,
         .credentialFile,
@@ -140,7 +140,7 @@ public struct ReplicaState: Sendable {
         try saveProgress(db)
     }
 
-    /// Writes only what an exchange moves.
+    /// Saves only the values that change in an exchange.
     func saveProgress(_ db: Database) throws {
         let meta = Meta(db)
         try meta.set(.position, position.rawValue)

@@ -4,7 +4,7 @@ package import GRDB
 
 /// The tables that only a joined store has.
 package enum ReplicaTables {
-    /// Call it where everything is recorded, in the same SQLite transaction: the schema that it changes counts as looked at.
+    /// To be called after everything is recorded, in the same SQLite transaction, because it records the new schema version as seen.
     package static func createIfMissing(_ db: Database) throws {
         guard try !StoreSchema.isReplica(db) else { return }
         let schemas = [
@@ -15,8 +15,8 @@ package enum ReplicaTables {
         try StoreSchema.noteSchemaVersion(db)
     }
 
-    /// Copies what is the same on every replica at a position: highest keys, the conflict journal, the space's
-    /// policies, and each author's newest entry.
+    /// Copies the data that all replicas share at a position: highest keys, the space's schema and policies, the conflict journal,
+    /// and each author's newest entry.
     package static func copyShared(from other: Database, to db: Database) throws {
         try HighestKeys.save(db, HighestKeys.load(other))
         try SpaceSchema.copy(from: other, to: db)
@@ -27,7 +27,7 @@ package enum ReplicaTables {
         try UnconfirmedAuthors.copy(from: other, to: db)
     }
 
-    /// Forgets the space. Numbers and tokens of history go on.
+    /// Removes the space from the store. Transaction numbers and tokens of history continue.
     package static func drop(_ db: Database) throws {
         for table in OwnTables.replica + OwnTables.replicaOnDemand { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
         try RenumberedRows.dropIfEmpty(db)

@@ -3,10 +3,10 @@ package import AnnalsWire
 import Foundation
 import GRDB
 
-/// The file that holds a space's keys. It is read whenever they are needed and is nowhere copied to, so that a key that was
-/// added to it is known at once.
+/// The file with a space's keys. It is read whenever the keys are needed and is never copied. So a key that is added to it is used
+/// at once.
 package enum SpaceKeyFile {
-    /// - Throws: `AnnalsError` with code `missingKey`, which repeats nothing of what is in the file.
+    /// - Throws: `AnnalsError` with code `missingKey`. Its message contains nothing of the file's contents.
     package static func read(_ path: String) throws(AnnalsError) -> SpaceKeyRing {
         guard FileManager.default.fileExists(atPath: path) else {
             throw AnnalsError(
@@ -17,7 +17,7 @@ package enum SpaceKeyFile {
         else {
             throw AnnalsError(.missingKey, "the space key file \(path) cannot be read", hint: "Check its permissions")
         }
-        // Cut off it could seal under an old key.
+        // A truncated file could lack the newest key, and an old key would be used to seal.
         guard data.count <= SpaceKeyRing.maximumBytes else {
             throw AnnalsError(
                 .missingKey, "the space key file \(path) is larger than \(SpaceKeyRing.maximumBytes >> 10) KiB",
@@ -32,10 +32,10 @@ package enum SpaceKeyFile {
 }
 
 extension ReplicaState {
-    /// The space's keys; nil where the space is not sealed.
+    /// The space's keys; nil if the space is not encrypted.
     ///
-    /// - Parameter given: the keys that the program gave itself, which go before the file.
-    /// - Throws: `AnnalsError` with code `missingKey` when they are not there, or are not the space's.
+    /// - Parameter given: The keys that the program gave. They have priority over the file.
+    /// - Throws: `AnnalsError` with code `missingKey` if there are no keys, or only keys of other spaces.
     package func ring(_ given: SpaceKeyRing?, operation: String) throws(AnnalsError) -> SpaceKeyRing? {
         guard let sealedUnder else { return nil }
         var ring = given
@@ -45,14 +45,14 @@ extension ReplicaState {
         return ring
     }
 
-    /// What seals and opens in the space, as `ring`.
+    /// Seals and opens the data of the space. nil and errors as for `ring`.
     package func cipher(_ given: SpaceKeyRing?, operation: String) throws(AnnalsError) -> SpaceCipher? {
         try ring(given, operation: operation)?.cipher(for: space)
     }
 }
 
 extension AnnalsError {
-    /// A space is sealed and no key is given.
+    /// The space is encrypted and no key is given.
     package static func keyNeeded(for space: SpaceName, _ id: UInt64, operation: String) -> AnnalsError {
         AnnalsError(
             .missingKey, operation: operation, "the space \(space) is sealed under the key \(SpaceKey.name(of: id)), and no key is given",
@@ -61,7 +61,7 @@ extension AnnalsError {
                 : "Give the space's key file with --space-key-file; nothing was changed")
     }
 
-    /// A space is sealed under none of the keys that are given.
+    /// The space is encrypted and none of the given keys is its key.
     package static func otherKey(for space: SpaceName, _ id: UInt64, _ file: String?, operation: String) -> AnnalsError {
         AnnalsError(
             .missingKey, operation: operation,
@@ -69,7 +69,7 @@ extension AnnalsError {
             hint: "Get the space's key file from another replica, then try again; nothing was changed")
     }
 
-    /// A key is given for a space that everybody at the relay can read.
+    /// A key is given for a space that is not encrypted, so that its relay can read it.
     package static func notSealed(_ space: SpaceName, operation: String) -> AnnalsError {
         AnnalsError(
             .configuration, operation: operation, "the space \(space) is not sealed: its relay can read it, whatever key is given",

@@ -4,16 +4,17 @@ import AnnalsSQLite
 import Foundation
 package import GRDB
 
-/// The authors whose newest entries a replica knows from the snapshot alone that it began with: it has seen no batch of theirs since.
+/// The authors with a newest entry that is known only from the snapshot that this replica began with. No batch of theirs was received
+/// since.
 ///
-/// A member of the space made the snapshot. Where the log contradicts what it says of such an author, that is no proof against the relay.
-/// An author that the snapshot does not name, and who has no batch since, counts as one of them.
+/// A member of the space made the snapshot. If the log contradicts it about such an author, this is no proof against the relay. An
+/// author that the snapshot does not name, and that sent no batch since, counts as unconfirmed too.
 package struct UnconfirmedAuthors {
-    /// Of the snapshot. The first one of a space is made before anybody else could write, so nothing rests on it.
+    /// The position of the snapshot. A space's first snapshot is made before other replicas can write, so it does not count.
     package var snapshot: Position
     private var replicas: Set<ReplicaID>
 
-    /// nil where every author's entries were seen from the first.
+    /// nil if the entries of all authors were received from the first one on.
     package static func load(_ db: Database) throws -> UnconfirmedAuthors? {
         guard let snapshot = try Meta(db).integer(.unconfirmedSnapshot) else { return nil }
         guard SchemaLimits.positions.contains(snapshot) else { throw Corruption("annals_meta.told_by_snapshot") }
@@ -27,21 +28,21 @@ package struct UnconfirmedAuthors {
         return Set(replicas)
     }
 
-    /// Whether nothing but the snapshot says what the author's newest entry is.
+    /// Whether the author's newest entry is known only from the snapshot.
     package func holds(_ author: ReplicaID, _ db: Database) throws -> Bool {
         guard !replicas.contains(author) else { return true }
         let statement = try db.cachedStatement(sql: "SELECT NOT EXISTS (SELECT 1 FROM annals_authors WHERE replica = ?)")
         return try Bool.fetchOne(statement, arguments: [Data(author.bytes)]) ?? true
     }
 
-    /// All that is known of authors is from a snapshot at that position.
+    /// To be called when a replica begins with a snapshot. All its authors are unconfirmed.
     package static func begin(at snapshot: Position, _ db: Database) throws {
         guard snapshot > Position.first else { return try forget(db) }
         try Meta(db).set(.unconfirmedSnapshot, snapshot.rawValue)
         try set(Set(AuthorChains.all(db).keys), db)
     }
 
-    /// Batches of these were seen.
+    /// To be called with authors of received batches.
     package static func remove(_ authors: some Sequence<ReplicaID>, _ db: Database) throws {
         let all = try replicas(db)
         guard !all.isEmpty else { return }
@@ -65,13 +66,13 @@ package struct UnconfirmedAuthors {
     private static let idBytes = 16
 }
 
-/// The log contradicts what the snapshot says that this replica began with, and no batch that it has seen.
+/// The log contradicts the snapshot that this replica began with, but no batch that it received.
 ///
-/// It is thrown from within the transaction that applies a page. An older snapshot, and the log after it, show which of the two is wrong.
+/// It is thrown inside the transaction that applies a page. An older snapshot, with the log after it, shows which of the two is wrong.
 package struct SuspectSnapshot: TranslatableError {
     package var snapshot: Position
     package var author: ReplicaID
-    /// Of the author's entry.
+    /// The position of the author's entry.
     package var position: Position
 
     package func annalsError(operation: String, path: String) -> AnnalsError {

@@ -3,7 +3,7 @@ import AnnalsSchema
 package import GRDB
 
 extension UnverifiedRows {
-    /// nil when nothing is in doubt.
+    /// nil if no rows are unverified.
     package static func load(_ db: Database) throws -> UnverifiedRows? {
         guard try isNoted(db), let state = try ReplicaState.load(db) else { return nil }
         return UnverifiedRows(

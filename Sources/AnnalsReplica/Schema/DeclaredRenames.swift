@@ -4,27 +4,27 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// The renames of a migration: those that it makes, and those that another program made, which are only to be known as such.
+/// The renames of a migration: those that it makes, and those that another program has made and that are only declared here.
 package struct DeclaredRenames {
     private let db: Database
     private let renames: [Rename]
 
-    /// - Throws: `AnnalsError` where what is to be renamed is not tracked; `usage` for an empty name.
+    /// - Throws: `AnnalsError` if a table to rename is not tracked, and with code `usage` for an empty name.
     package init(_ db: Database, _ renames: [Rename]) throws {
         self.db = db
         self.renames = renames
         for rename in renames where rename.name.isEmpty { throw Self.refused(.usage, "a name is empty") }
     }
 
-    // MARK: Made by another program
+    // MARK: Renames by another program
 
-    /// Takes for one column what was rebuilt under another name. To be called where everything is recorded, before more goes into the
-    /// outbox.
+    /// Links renamed tables and columns, which another program rebuilt under the new name, with their canonical names. To be called after
+    /// everything is recorded and before more is added to the outbox.
     package func declare() throws {
         for (index, rename) in renames.enumerated() where try isDone(rename, before: index) { try declare(rename) }
     }
 
-    /// Whether the old name is gone and the new one there, and not by a rename that is still to be made.
+    /// Whether the old name is gone and the new name exists, and the new name is not made by an earlier rename of this list.
     private func isDone(_ rename: Rename, before index: Int) throws -> Bool {
         let made = renames[..<index].contains { $0.name.isSameIdentifier(as: rename.column ?? rename.table) }
         guard !made else { return false }
@@ -38,7 +38,7 @@ package struct DeclaredRenames {
         let list = try list(of: rename.column == nil ? rename.name : rename.table)
         guard try StoreSchema.isReplica(db), let space = try SpaceSchema.load(db) else { return }
         guard let column = rename.column else {
-            // Its triggers went with it, so it is known by another name; or it is another table.
+            // The table's capture triggers moved with it, so it has another canonical name. Otherwise it is a different table.
             let first = list.first.table
             let wasOther = !first.isSameIdentifier(as: list.name) || space.present(first).isSameIdentifier(as: rename.table)
             guard wasOther else {
@@ -62,7 +62,7 @@ package struct DeclaredRenames {
         try SpaceRename.tell([SpaceRename(table: first.table, column: known, name: rename.name)], db)
     }
 
-    /// What the log calls a column that the table had: as this store knew it last, or as the space does.
+    /// The canonical name of a column that the table had, from this store's earlier layouts or from the space's names.
     private func firstName(of column: String, _ list: TrackedTable, _ space: SpaceSchema) throws -> String? {
         let earlier = try TrackedTable.fetchAll(db).filter { $0.name.isSameIdentifier(as: list.name) && $0.id != list.id }
         for old in earlier.reversed() {
@@ -73,9 +73,9 @@ package struct DeclaredRenames {
             ?? names.first { $0.isSameIdentifier(as: column) }
     }
 
-    // MARK: Made now
+    // MARK: Renames by this migration
 
-    /// Makes the others, in their order, and brings capture in line with them.
+    /// Makes the other renames, in their order, and repairs capture.
     package func make() throws {
         guard !renames.isEmpty else { return }
         for (index, rename) in renames.enumerated() where try !isDone(rename, before: index) { try make(rename) }
@@ -104,7 +104,7 @@ package struct DeclaredRenames {
         }
     }
 
-    /// Renames are of tracked tables; the names of others are nobody's business.
+    /// Checks that all renames concern tracked tables. The names of other tables are not synced.
     package func checkTracked() throws {
         let tracked = try TrackedTable.fetchTracked(db).map(\.name)
         var known = tracked

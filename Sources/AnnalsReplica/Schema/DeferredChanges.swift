@@ -5,10 +5,10 @@ import AnnalsSQLite
 import AnnalsWire
 import GRDB
 
-/// One transaction's changes as far as they concern what is kept. They come in two passes, since rows may swap their keys.
+/// The changes of one transaction to deferred cells. There are two passes, since rows may swap their keys.
 final class DeferredChanges {
     private let rows: DeferredCells
-    /// Rows that change their key, by the one that they had.
+    /// The deferred cells of rows that change their key, by the old key.
     private var moving: [Place: [(column: String, value: Value)]] = [:]
 
     private struct Place: Hashable {
@@ -22,7 +22,7 @@ final class DeferredChanges {
 
     package var missingSchema: MissingSchema { rows.missingSchema }
 
-    /// Rows that go, or go elsewhere.
+    /// The first pass: rows that are deleted or that change their key.
     func takeOut(_ layout: TableLayout, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws {
         switch change.kind {
         case .insert: return
@@ -34,7 +34,7 @@ final class DeferredChanges {
         }
     }
 
-    /// Rows and values that come.
+    /// The second pass: new rows and values.
     package func put(_ layout: TableLayout, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws {
         func cells(_ columns: [Int], _ values: [WireValue]) -> [(column: String, value: Value)] {
             zip(columns, values).compactMap { column, value in
@@ -46,7 +46,7 @@ final class DeferredChanges {
         case .delete: return
         case .insert:
             let key = layout.key.map { bytes.value(change.new[$0]) }
-            // What an earlier row left under this key went with it.
+            // The deferred cells of an earlier row with this key were removed with that row.
             try rows.put(cells(Array(change.new.indices), change.new), table: layout.name, key: key)
         case .update:
             let key = newKey(layout, change, bytes)
@@ -58,7 +58,7 @@ final class DeferredChanges {
         }
     }
 
-    /// Both passes over a transaction of this replica's own.
+    /// Both passes over a transaction of this replica.
     package func follow(_ content: TransactionParts) throws {
         for pass in [takeOut, put] {
             var change = WireChange()

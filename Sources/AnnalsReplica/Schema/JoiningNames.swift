@@ -2,11 +2,11 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// What a store that joins a space calls the space's tables and columns: the space's present names as a copy of it has them, or their
-/// first names, as a program does that has not heard of a rename.
+/// Matches the names in a joining store with the space's tables and columns. A store may use the space's current names, from a copy of
+/// the space, or the canonical names, if its program does not know a rename.
 package struct JoiningNames {
     private let db: Database
-    /// The copy's tables.
+    /// The tables of the copy.
     package let theirs: TrackedTables
 
     package init(_ db: Database, _ other: Database) throws {
@@ -14,7 +14,7 @@ package struct JoiningNames {
         theirs = try TrackedTables.load(other)
     }
 
-    /// This store's tables with the first names that they have in the space.
+    /// This store's tables with their canonical names in the space.
     package func named(_ tables: TrackedTables) -> TrackedTables {
         var names = NameMap()
         for (entry, first) in matches(tables) {
@@ -23,7 +23,7 @@ package struct JoiningNames {
         return TrackedTables(tables.entries.map { ($0.id, $0.definition) }, firstNames: names)
     }
 
-    /// Keeps them, as those of the lists that are in use.
+    /// Saves the canonical names for the current layouts.
     package func save(_ tables: TrackedTables) throws {
         var names: [Int64: CanonicalNames.Names] = [:]
         for (entry, first) in matches(tables) {
@@ -50,7 +50,7 @@ package struct JoiningNames {
         }
     }
 
-    /// For each name the place of what is called so, or was first.
+    /// For each name, the index of the table or column with this current name or, failing that, this canonical name.
     private static func match(_ names: [String], present: [String], first: [String]) -> [Int?] {
         var found = names.map { name in present.firstIndex { $0.isSameIdentifier(as: name) } }
         for place in names.indices where found[place] == nil {

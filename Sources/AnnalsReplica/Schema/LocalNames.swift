@@ -2,10 +2,10 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// What a store that makes tables and columns by the log calls them: as the space does by now, or by their first names, or with a suffix,
-/// where it has something else of that name.
+/// The names that a store gives to tables and columns that it creates from the log: the space's current names, or the canonical names, or
+/// names with a suffix if the store has something else with that name.
 package struct LocalNames {
-    /// By first names.
+    /// From canonical names to local names.
     package private(set) var map: NameMap
 
     package init(_ db: Database, _ space: SpaceSchema, _ additions: SchemaAdditions) throws {
@@ -20,7 +20,7 @@ package struct LocalNames {
         }
         for change in additions.columns {
             guard let entry = tables.table(first: change.table) else { continue }
-            // Those of other programs that are not in the space yet are there, too.
+            // Other programs may have added columns that are not in the space yet.
             let own = try reader.table(entry.definition.name)
             let others = own.map { $0.columns.map(\.name) + $0.generatedColumns.map(\.name) } ?? []
             let known = zip(entry.first.columns, entry.definition.columns).map { (from: $0.name, to: $1.name) }
@@ -42,7 +42,7 @@ package struct LocalNames {
         }
     }
 
-    /// Notes what is what, once all is made and tracked.
+    /// Records the canonical names, after everything is created and tracked.
     package func save(_ additions: SchemaAdditions, _ db: Database) throws {
         let changes = additions.tables.map { ($0.name, $0.columns) } + additions.columns.map { ($0.table, $0.columns) }
         for (table, columns) in changes {
@@ -58,7 +58,7 @@ package struct LocalNames {
         }
     }
 
-    /// Additions as this store makes them.
+    /// The additions under local names.
     package func change(_ change: SchemaAdditions.Columns) -> SchemaAdditions.Columns {
         var own = change
         own.table = map.table(change.table)
@@ -68,9 +68,10 @@ package struct LocalNames {
     }
 }
 
-/// Renames that a store follows which takes its schema from the log.
+/// Renames that a store follows if it takes its schema from the log.
 package enum CurrentNames {
-    /// What the space calls otherwise than the store, as far as nothing of the store's own is called so, by the store's names.
+    /// The space's current names that differ from the local names, by local name. If two columns of a table would get one name, its columns
+    /// keep theirs.
     package static func differing(_ db: Database, _ space: SpaceSchema, _ tables: TrackedTables) throws -> NameMap {
         var names = NameMap()
         guard space.names != nil || !tables.firstNames.isEmpty, try SpaceRename.waiting(db).isEmpty else { return names }
@@ -85,7 +86,8 @@ package enum CurrentNames {
         return names
     }
 
-    /// False where SQLite refuses them, as it does beside a view that it cannot read: names are nothing to stop for.
+    /// Returns false if SQLite refuses the renames, for example because of a view that it cannot read. The sync then continues with the old
+    /// names.
     package static func take(_ names: NameMap, _ db: Database, _ step: StoreStep) throws -> Bool {
         guard !names.isEmpty, try FullTextIndexes.withExternalContent(db).isEmpty else { return false }
         do {

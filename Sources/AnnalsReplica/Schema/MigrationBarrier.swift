@@ -4,13 +4,13 @@ import AnnalsSQLite
 import AnnalsWire
 package import GRDB
 
-/// Work that must not be pushed before the store has migrated: a row that goes, or changes what others refer to, in a table to
-/// which tables or columns refer that the store lacks. It cannot know who needs the row.
+/// Work that must not be pushed before the store is migrated: deletes of rows, and changes of referenced columns, in tables that the
+/// missing tables or columns refer to. The store cannot know which rows are referenced.
 ///
-/// Everything else of a replica that is behind goes on.
+/// All other work of a replica that is behind continues.
 package struct MigrationBarrier {
     private let db: Database
-    /// Per parent table the columns that are referred to.
+    /// The referenced columns of each parent table.
     private let parents: [String: Set<String>]
 
     package init(_ db: Database) throws {
@@ -30,7 +30,7 @@ package struct MigrationBarrier {
         self.parents = parents
     }
 
-    /// The oldest transaction in the outbox that waits, and all behind it with it.
+    /// The oldest outbox transaction that must wait. All later ones wait too.
     package func first() throws -> Int64? {
         guard !parents.isEmpty else { return nil }
         let layouts = try LayoutNames(db).all

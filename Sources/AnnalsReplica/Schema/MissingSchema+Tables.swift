@@ -3,9 +3,9 @@ import AnnalsSchema
 import GRDB
 
 extension MissingSchema {
-    /// Makes the tables that only a replica among newer or older ones needs.
+    /// Creates the tables that a replica needs only if other replicas have a newer or an older schema.
     ///
-    /// Call it where everything is recorded, in the same SQLite transaction.
+    /// To be called after everything is recorded, in the same SQLite transaction.
     static func createTables(_ db: Database) throws {
         guard try !db.tableExists("annals_lacking") else { return }
         try db.execute(sql: schema + DeferredCells.schema + PendingSchemaEntries.schema)

@@ -1,18 +1,18 @@
 import AnnalsCore
 package import GRDB
 
-/// Who makes tables and columns in a store that the space's schema got from another replica.
+/// Who creates the tables and columns that other replicas added to the space's schema.
 public enum NewSchemas: String, Sendable, CaseIterable {
-    /// The program that the store belongs to, when it migrates. What the log says there is kept until then.
+    /// The store's own program, when it migrates. Until then their cells are deferred.
     case wait
-    /// Each exchange, as the log tells of them; for a store that no program migrates.
+    /// Annals, at each exchange, when the log adds them. For a store that no program migrates.
     case take
-    /// Each exchange, if a policy of the space says `take`.
+    /// Annals, at each exchange, if a policy of the space says `take`.
     case asSpaceSays
 }
 
 extension NewSchemas {
-    /// What the space's policies say; see `PolicySetting.Aspect.schema`.
+    /// The setting of the space's policies; see `PolicySetting.Aspect.schema`.
     package static func ofSpace(_ db: Database) throws -> NewSchemas {
         let setting = try PolicyTable.load(db).last { $0.setting.aspect == .schema }
         return setting.flatMap { NewSchemas(rawValue: $0.setting.policy) } ?? .wait

@@ -6,15 +6,15 @@ package import AnnalsWire
 import Foundation
 package import GRDB
 
-/// Transactions of the outbox that are about the schema.
+/// The outbox transactions that concern the schema.
 package enum PendingSchemaEntries {
     package enum Kind: Int {
-        /// The rows of a migration that only brought this store where the space is. Nobody gets them: they are undone when what
-        /// was kept goes into the rows.
+        /// The rows of a migration that only added what the space has already. They are not sent, and are undone when deferred cells
+        /// are written to the rows.
         case own = 0
-        /// It tells the space of additions.
+        /// It carries additions to the space's schema.
         case schema = 1
-        /// The rows of the migration that made those additions. Who comes second with a schema leaves its own.
+        /// The rows of the migration that made these additions. If another replica makes the same additions first, they are dropped.
         case rows = 2
     }
 
@@ -22,7 +22,7 @@ package enum PendingSchemaEntries {
         CREATE TABLE IF NOT EXISTS annals_schema_offers (id BLOB PRIMARY KEY, kind INTEGER NOT NULL, entry BLOB) WITHOUT ROWID;
         """
 
-    /// - Parameter entry: of rows, the transaction that tells of the additions.
+    /// - Parameter entry: For rows, the transaction that carries the additions.
     package static func note(_ db: Database, _ id: TransactionID, _ kind: Kind, of entry: TransactionID? = nil) throws {
         try MissingSchema.createTables(db)
         try db.execute(
@@ -30,14 +30,14 @@ package enum PendingSchemaEntries {
             arguments: [Data(id.bytes), kind.rawValue, entry.map { Data($0.bytes) }])
     }
 
-    /// The rows that were made together with additions that are no news.
+    /// The rows that a migration wrote together with the additions of this transaction.
     package static func rows(_ db: Database, of entry: TransactionID) throws -> [TransactionID] {
         let sql = "SELECT id FROM annals_schema_offers WHERE kind = ? AND entry = ?"
         return try Data.fetchAll(db, sql: sql, arguments: [Kind.rows.rawValue, Data(entry.bytes)]).compactMap { TransactionID(bytes: $0) }
     }
 
-    /// Puts what tells of additions before all other work. That may have been written before them, but laid on anew it is in the
-    /// columns that the tables have now. No push may be under way.
+    /// Moves the transactions with additions before all other work. Older work is then repeated on the new columns. No push may be under
+    /// way.
     static func moveFirst(_ db: Database) throws {
         for sequence in try sequences(db, .schema).reversed() {
             let first = try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox") ?? 0
@@ -64,7 +64,7 @@ package enum PendingSchemaEntries {
         return Set(ids.compactMap { TransactionID(bytes: $0) })
     }
 
-    /// Whether one of that kind waits in the outbox, and its place there.
+    /// The first outbox transaction of this kind, as its sequence number; nil if there is none.
     package static func first(_ db: Database, _ kind: Kind) throws -> Int64? {
         try sequences(db, kind).first
     }
@@ -75,7 +75,7 @@ package enum PendingSchemaEntries {
         return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [kind.rawValue])
     }
 
-    /// What the outbox tells the space already.
+    /// The schema entries that the outbox holds already.
     package static func entries(_ db: Database) throws -> [SchemaEntry] {
         try sequences(db, .schema).compactMap { sequence in
             guard let row = try Outbox.row(db, sequence: sequence) else { return nil }
@@ -85,9 +85,10 @@ package enum PendingSchemaEntries {
 }
 
 extension OutboxFiller {
-    /// Puts what the store's schema has more than the space's, and nobody was told yet, before what is still to be moved.
+    /// Appends the store's schema additions to the outbox, if neither the space nor the outbox has them. Must be called before new work
+    /// is moved to the outbox.
     ///
-    /// Returns the transaction that tells of it; nil where there is nothing to tell.
+    /// Returns the transaction that carries them; nil if there are none.
     @discardableResult
     package func offer(_ additions: SchemaAdditions, _ makeInfo: () throws -> TransactionInfo) throws -> TransactionID? {
         guard !additions.isEmpty else { return nil }
@@ -102,7 +103,7 @@ extension OutboxFiller {
         return info.id
     }
 
-    /// The entry that tells of additions; nil where those that wait tell of all.
+    /// The entry that carries the additions; nil if the pending entries carry all of them.
     package func entry(of additions: SchemaAdditions) throws -> SchemaEntry? {
         let told = try PendingSchemaEntries.entries(db)
         let missing = additions.missing(in: told)

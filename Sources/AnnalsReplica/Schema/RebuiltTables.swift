@@ -4,12 +4,13 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Tables that a migration of this store rebuilds, or takes columns from.
+/// Tables that a migration of this store rebuilds, or removes columns from.
 ///
-/// SQLite has other ways for few changes of a table: it is made anew under another name, filled, dropped, and renamed. The capture
-/// triggers go with the old one, and they forbid `DROP COLUMN`. So before such a statement the rows are put aside and the triggers
-/// removed; when the table is back under its name both return, and what differs is written down. History goes on through it, where
-/// it begins anew after another program's rebuild, which nobody saw (`Drift`).
+/// SQLite changes many things of a table only through a rebuild: a table with another name is created and filled, the old table is
+/// dropped, and the new one is renamed. The capture triggers are dropped with the old table, and they prevent `DROP COLUMN`. So before
+/// such a statement the rows are copied and the triggers are removed. When the table exists again under its name, the triggers return
+/// and the differences of the rows are logged. So history continues. After a rebuild by another program, which Annals did not see,
+/// history begins anew (`Drift`).
 package final class RebuiltTables {
     private struct Aside {
         var list: TrackedTable
@@ -19,21 +20,21 @@ package final class RebuiltTables {
 
     private let db: Database
     private var aside: [Aside] = []
-    /// What was found when capture had to be brought in order on the way.
+    /// Findings of repairs of capture on the way.
     package private(set) var drift = Drift.Report()
 
     package init(_ db: Database) {
         self.db = db
     }
 
-    // MARK: Before
+    // MARK: Before the statement
 
-    /// Puts the rows of a tracked table aside, and takes the triggers from it. Of a table in which rows have or had a key with NULL in it
-    /// nothing is put aside: its history begins anew as after any rebuild.
+    /// Copies the rows of a tracked table and removes its capture triggers. If rows have, or had, NULL in the key, nothing is copied, and
+    /// history begins anew as after any rebuild.
     ///
     /// - Parameters:
-    ///   - name: what the table is called now, which a migration may have changed.
-    ///   - isDropped: all of it goes. Where it was renamed before, that may be to make place for another under its name.
+    ///   - name: The current name of the table. The migration may have changed it.
+    ///   - isDropped: The whole table is dropped. If it was renamed before, another table may get its name.
     package func putAside(_ name: String, isDropped: Bool = false) throws {
         guard try StoreSchema.exists(db), var list = try list(of: name), var definition = try SchemaReader(db).table(name) else { return }
         let isMoved = isDropped && !list.name.isSameIdentifier(as: name)
@@ -63,7 +64,7 @@ package final class RebuiltTables {
         return Aside(list: list, definition: definition, copy: "temp.\(name)")
     }
 
-    /// Whether a row has a key with NULL in it, or had one as far as history goes: it is told by its rowid, which a rebuild changes.
+    /// Whether a row has NULL in the key, or had it within history. Such a row is identified by its rowid, which a rebuild changes.
     private func hasKeylessRows(_ table: DeclaredTable, _ list: TrackedTable) throws -> Bool {
         guard table.keyMayBeNull else { return false }
         if try table.hasKeylessRows(db) { return true }
@@ -78,22 +79,22 @@ package final class RebuiltTables {
         return try Bool.fetchOne(db, sql: sql) ?? false
     }
 
-    /// The list whose triggers stand on the table: it may be called otherwise since Annals looked last.
+    /// The layout with triggers on the table. The table may have been renamed since the last repair.
     private func list(of name: String) throws -> TrackedTable? {
         let sql = "SELECT name FROM main.sqlite_master WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE"
         let triggers = Set(try String.fetchAll(db, sql: sql, arguments: [name]))
         return try TrackedTable.fetchTracked(db).first { triggers.contains(CaptureTriggers.names(id: $0.id)[0]) }
     }
 
-    // MARK: After
+    // MARK: After the statement
 
-    /// Takes up the history of one that is about to get another name.
+    /// Continues the history of a table before it gets another name.
     func takeUp(_ name: String) throws {
         guard let table = aside.first(where: { $0.list.name.isSameIdentifier(as: name) }) else { return }
         if try db.tableExists(table.list.name, in: "main") { try takeUp(table) }
     }
 
-    /// Takes up the history of all that are there again; that of others ends.
+    /// Continues the history of all tables that exist again. The history of the others ends.
     package func finish() throws {
         for table in aside { try takeUp(table) }
     }
@@ -108,7 +109,7 @@ package final class RebuiltTables {
         try db.execute(sql: "DROP TABLE \(table.copy)")
     }
 
-    /// Writes down what the rows are otherwise than they were.
+    /// Logs the differences between the rows and their copy.
     private func compare(_ table: Aside, _ definition: DeclaredTable, _ list: TrackedTable) throws {
         let tables = try TrackedTables.load(db)
         guard let entry = tables.table(named: definition.name), let layouts = tables.layouts, let old = layouts[table.list.id] else {
@@ -143,7 +144,7 @@ package final class RebuiltTables {
 // MARK: Statements
 
 extension RebuiltTables {
-    /// Does what is to be done before a statement of a script.
+    /// Prepares for a statement of a script.
     package func prepare(for sql: String) throws {
         var words = SQLToken.all(in: Array(sql.utf8))[...]
         func take(_ keywords: String...) -> Bool {

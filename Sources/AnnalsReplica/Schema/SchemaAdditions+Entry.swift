@@ -4,10 +4,11 @@ import AnnalsSQLite
 package import AnnalsWire
 package import GRDB
 
-// MARK: As an entry of the log
+// MARK: To an entry of the log
 
 extension SchemaAdditions {
-    /// The statements that make them, and the tables that they touch: of those that get columns, the key and the new columns.
+    /// The entry with the statements that make the additions and the tables that they touch. For a table with new columns these are its
+    /// key and the new columns.
     package func entry(version: Int64, _ db: Database, in own: TrackedTables) throws -> SchemaEntry {
         var statements: [String] = []
         var tracked: [TableLayout] = []
@@ -29,13 +30,13 @@ extension SchemaAdditions {
 // MARK: From an entry
 
 extension SchemaAdditions {
-    /// What an entry of the log adds to the space's schema.
+    /// The additions of a log entry to the space's schema.
     ///
-    /// Its statements are tried on an empty database that knows the space's tables by their columns and keys. So nothing but
-    /// what they declare counts, whatever else they say.
+    /// The statements of the entry run on an empty database that has the space's tables with their columns and keys. So only the
+    /// declarations count.
     ///
-    /// - Parameter tried: what was tried before; an entry that is not among them is tried here.
-    /// - Throws: `AnnalsError` of code schemaRefused where this program cannot make sense of them.
+    /// - Parameter tried: The results of earlier trials. An entry that is not among them is tried here.
+    /// - Throws: `AnnalsError` with code `schemaRefused` if this program cannot use the statements.
     package init(_ entry: SchemaEntry, to space: SpaceSchema, tried: SchemaTrialResults = SchemaTrialResults()) throws {
         if let refusal = try tried.verdict(on: entry) { throw Self.refused("\(refusal.statement): \(refusal.reason)", nil) }
         let queue = try DatabaseQueue()
@@ -55,7 +56,7 @@ extension SchemaAdditions {
                 // The space has the column or the table already.
                 continue
             } catch let error as DatabaseError where sql.uppercased().hasPrefix("CREATE INDEX") {
-                _ = error  // It keeps no row out.
+                _ = error  // An index does not reject rows.
             } catch {
                 throw Self.refused((error as? DatabaseError)?.message ?? "SQLite refused it", error)
             }
@@ -71,7 +72,7 @@ extension SchemaAdditions {
                 statements[table.name] = try Self.statements(of: table.name, db)
                 continue
             }
-            // Generated columns stand in the outline as any other.
+            // In the outline, generated columns are normal columns.
             let columns = table.columns.filter { column in
                 known.place(of: column.name) == nil && !known.generatedColumns.contains { $0.name.isSameIdentifier(as: column.name) }
             }
@@ -82,7 +83,7 @@ extension SchemaAdditions {
         }
     }
 
-    /// A rename of what is not there is nobody's business.
+    /// Renames of unknown tables and columns are ignored.
     private static func isKnown(_ rename: SpaceRename, _ space: SpaceSchema, _ entry: SchemaEntry) -> Bool {
         let new = entry.tracked.filter { $0.name.isSameIdentifier(as: rename.table) }
         guard let column = rename.column else { return space.table(named: rename.table) != nil || !new.isEmpty }
@@ -90,9 +91,9 @@ extension SchemaAdditions {
             || new.contains { $0.columns.contains { $0.isSameIdentifier(as: column) } }
     }
 
-    /// Refuses at its author what every receiver would refuse.
+    /// Refuses at the author what every receiver would refuse.
     ///
-    /// - Throws: `AnnalsError` of code schemaRefused, naming the table.
+    /// - Throws: `AnnalsError` with code `schemaRefused`, with the name of the table.
     static func checkForReceivers(_ statements: [String]) throws {
         guard let refusal = try SchemaTrial.refusal(of: statements) else { return }
         throw AnnalsError(

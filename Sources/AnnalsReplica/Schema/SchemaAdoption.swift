@@ -4,12 +4,13 @@ package import AnnalsSchema
 package import AnnalsWire
 package import GRDB
 
-/// Makes what the log adds to the space's schema in a store that has no program of its own to migrate it, under the names that the space
-/// has for it by now.
+/// Creates the log's schema additions in a store without a program that migrates it. Tables and columns get the space's current
+/// names.
 package enum SchemaAdoption {
-    /// Makes what an entry adds and the store lacks: columns by ALTER TABLE, tables by their statements, which are tracked at once.
+    /// Creates the additions of an entry that the store lacks: columns with ALTER TABLE, tables with their statements. New tables are
+    /// tracked at once.
     ///
-    /// - Throws: `AnnalsError` of code schemaRefused where a table cannot be made or tracked here.
+    /// - Throws: `AnnalsError` with code `schemaRefused` if a table cannot be created or tracked here.
     package static func take(_ entry: SchemaEntry, _ db: Database, _ environment: CaptureEnvironment) throws {
         var space = try SpaceSchema.load(db) ?? SpaceSchema(TrackedTables.load(db))
         let additions = try SchemaAdditions(entry, to: space)
@@ -18,7 +19,7 @@ package enum SchemaAdoption {
         try make(additions, space, db, environment)
     }
 
-    /// - Parameter space: what the additions are part of.
+    /// - Parameter space: The space's schema, including the additions.
     package static func make(_ additions: SchemaAdditions, _ space: SpaceSchema, _ db: Database, _ environment: CaptureEnvironment) throws {
         let names = try LocalNames(db, space, additions)
         for table in additions.tables where try !db.tableExists(names.map.table(table.name)) {

@@ -5,31 +5,32 @@ import AnnalsSQLite
 import GRDB
 import GRDBSQLite
 
-/// Reads schema statements that come from elsewhere in an empty database of their own, where nothing of them can run.
+/// Tests schema statements of other replicas in an empty database of its own, where they can do no harm.
 ///
-/// SQLite parses them itself and asks an authorizer about each thing that they would do, before anything is done. So there is no second
-/// grammar that could understand a statement otherwise than SQLite does. What is allowed is a table or an index with its columns,
-/// constraints and expressions of SQLite's own functions: no query, no other file, no function of a program, and none whose result can
-/// be far larger than what it is given.
+/// SQLite parses them, and asks an authorizer about each action before it does anything. So there is no second grammar that could
+/// understand a statement differently. Allowed are tables and indexes with their columns, constraints and expressions of SQLite's own
+/// functions. Refused are queries, other files, functions of a program, and functions with results that can be much larger than their
+/// arguments.
 ///
-/// Every expression is compiled. Only defaults and generated columns are computed, once and for one row, since the size of what a default
-/// makes shows in no other way; an error that depends on values refuses nothing. SQLite counts its instructions, and one call of a function
-/// is one instruction. So values are short, calls are counted, and functions whose time grows with the product of two lengths are replaced
-/// by quick ones.
+/// Every expression is compiled. Only defaults and generated columns are computed, for one row, because nothing else shows the size of
+/// the value that a default makes. An error that depends on values refuses nothing. SQLite counts its instructions, but one function
+/// call is one instruction. So values are short, calls are counted, and functions with a time that grows with the product of two lengths
+/// are replaced by fast ones.
 package final class SchemaTrial {
-    /// Why a statement is refused.
+    /// The reason why a statement is refused.
     package struct Refusal: Error, Hashable {
-        /// The kind of the statement and what it is about: its first words.
+        /// The first words of the statement: its kind and the name of its object.
         package var statement: String
         package var reason: String
     }
 
-    /// Called when a trial begins; a test sees by it what is locked meanwhile.
+    /// Called when a trial begins. A test uses it to see which locks are held meanwhile.
     @TaskLocal package static var begins: (@Sendable () -> Void)?
 
-    /// The first refusal among the statements of an entry; nil where all of them are declarations. Renames are none of SQLite's.
+    /// The first refusal among the statements of an entry; nil if all of them are declarations. Renames are not statements of SQLite, and
+    /// are skipped.
     ///
-    /// - Throws: `DatabaseError` where SQLite cannot be asked.
+    /// - Throws: `DatabaseError` if SQLite cannot run the trial.
     package static func refusal(of statements: [String]) throws -> Refusal? {
         begins?()
         let trial = try SchemaTrial()
@@ -53,7 +54,7 @@ package final class SchemaTrial {
         }
         connection = handle
         for (limit, value) in ReplicaLimits.schemaTrial { sqlite3_limit(handle, limit, value) }
-        // Checks depend on rows. They are compiled when their table is made.
+        // The result of a CHECK depends on rows. Checks are compiled when their table is created.
         sqlite3_exec(handle, "PRAGMA ignore_check_constraints = ON", nil, nil, nil)
         for name in ["printf", "format"] {
             sqlite3_create_function_v2(
@@ -92,9 +93,8 @@ package final class SchemaTrial {
         sqlite3_close_v2(connection)
     }
 
-    /// Tries a statement of the forms `CREATE TABLE name (…)`, `CREATE [UNIQUE] INDEX name ON table (…)` and
-    /// `ALTER TABLE name ADD COLUMN …`. What SQLite itself refuses for another reason is left to who makes it.
-    ///
+    /// Tests a statement of the forms `CREATE TABLE name (…)`, `CREATE [UNIQUE] INDEX name ON table (…)` and
+    /// `ALTER TABLE name ADD COLUMN …`. Other errors of SQLite are not reported here, but when the statement is used.
     package func check(_ sql: String) throws(Refusal) {
         guard sql.utf8.count <= ReplicaLimits.schemaTrialText else {
             throw Refusal(statement: "a statement", reason: "it is longer than \(ReplicaLimits.schemaTrialText >> 10) KiB")
@@ -103,7 +103,7 @@ package final class SchemaTrial {
         if let reason = reason(against: sql, tokens) { throw Refusal(statement: Self.what(tokens), reason: reason) }
     }
 
-    /// The kind of a statement and what it is about: its first words, up to the first parenthesis.
+    /// The first words of a statement, up to the first parenthesis: its kind and the name of its object.
     private static func what(_ tokens: [SQLToken]) -> String {
         let words = tokens.prefix(6).prefix { $0.isName }.map(\.text)
         return words.isEmpty ? "a statement that adds nothing to a schema" : words.joined(separator: " ")
@@ -126,7 +126,7 @@ package final class SchemaTrial {
         }
     }
 
-    /// SQLite looks at the functions of checks and generated columns when it makes the table, but not at those of defaults.
+    /// SQLite checks the functions of CHECKs and generated columns when it creates the table, but not those of defaults.
     private func reason(against sql: String, making name: String) -> String? {
         if let reason = run(sql, .declaring) { return reason }
         var defaults: [String] = []
@@ -142,7 +142,7 @@ package final class SchemaTrial {
     private enum Form {
         case table(String)
         case index
-        /// Where the column's definition stands in the text.
+        /// The range of the column's definition in the text.
         case column(Range<Int>)
 
         init?(_ tokens: [SQLToken]) {
@@ -165,12 +165,12 @@ package final class SchemaTrial {
         }
     }
 
-    /// Why SQLite or the authorizer refuses a statement; nil where neither does.
+    /// The reason why SQLite or the authorizer refuses a statement; nil if neither does.
     private func run(_ sql: String, _ phase: Judge.Phase, _ row: (OpaquePointer) -> Void = { _ in }) -> String? {
         judge.phase = phase
         judge.selects = 0
         judge.denied = nil
-        // A declaration is itself a value of SQLite's own table.
+        // SQLite stores the declaration as a value in its own table.
         sqlite3_limit(
             connection, SQLITE_LIMIT_LENGTH, phase == .inserting ? ReplicaLimits.schemaTrialValue : 2 * ReplicaLimits.schemaTrialText)
         var statement: OpaquePointer?
@@ -193,21 +193,21 @@ package final class SchemaTrial {
         }
     }
 
-    /// Whether an error is only of the trial's database, which has neither the space's tables nor a program's collations.
+    /// Whether an error concerns only the trial's database, which has neither the space's tables nor a program's collations.
     private static func isOfThisPlace(_ error: String) -> Bool {
         error.isEmpty || ["no such table", "no such collation", "already exists"].contains { error.contains($0) }
     }
 
-    /// What the authorizer knows.
+    /// The state and the decisions of the authorizer.
     private final class Judge {
         enum Phase {
-            /// A table or an index is made.
+            /// A table or an index is created.
             case declaring
-            /// A default is compiled as the one value of a query that does not run.
+            /// A default is compiled as the only value of a query that does not run.
             case compiling
-            /// A row of defaults is put in.
+            /// A row of defaults is inserted.
             case inserting
-            /// What was made is looked at.
+            /// A new table is inspected.
             case asking
         }
 
@@ -254,14 +254,14 @@ package final class SchemaTrial {
 }
 
 extension SchemaTrial {
-    /// Functions whose time grows with the product of two lengths, with their numbers of arguments. LIKE and GLOB call theirs. These
-    /// give 1 here.
+    /// Functions with a time that grows with the product of two lengths, and their numbers of arguments. LIKE and GLOB call them. Here
+    /// they return 1.
     private static let slowSearches: [(String, Int32)] = [("glob", 2), ("instr", 2), ("like", 2), ("like", 3)]
 
-    /// These give back their first argument here.
+    /// Here these return their first argument.
     private static let slowChanges: [(String, Int32)] = [("ltrim", 2), ("replace", 3), ("rtrim", 2), ("trim", 2), ("unhex", 2)]
 
-    /// SQLite's printf gives NULL for a result that is too long. Here it gives back the format, unless that asks for a wide field.
+    /// SQLite's printf returns NULL for a result that is too long. Here it returns the format, or an error if the format has a wide field.
     private static let format: @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = {
         context, count, arguments in
         guard count > 0, let first = arguments?[0], let text = sqlite3_value_text(first).map({ String(cString: $0) }) else {
@@ -272,7 +272,7 @@ extension SchemaTrial {
         sqlite3_result_value(context, first)
     }
 
-    /// SQLite's own deterministic functions whose results are no longer than what they are given, but for a small factor.
+    /// SQLite's deterministic functions with results that are at most a small factor longer than their arguments.
     static let functions: Set<String> = [
         "->", "->>", "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "ceiling", "coalesce", "cos", "cosh",
         "date",
@@ -283,7 +283,7 @@ extension SchemaTrial {
         "unlikely", "upper",
     ]
 
-    /// Also in a default, which depends on no row: it is computed here under a bound of its size.
+    /// Allowed also in defaults. A default depends on no row, so its value is computed here and its size is limited.
     static let functionsOfDefaults: Set<String> = [
         "char", "concat", "concat_ws", "current_date", "current_time", "current_timestamp", "format", "hex", "printf", "quote", "random",
         "randomblob", "replace", "unhex",

@@ -1,8 +1,8 @@
 import AnnalsHistory
 package import AnnalsWire
 
-/// What the trial of a page's schema entries came to, so that it runs before the write transaction that applies the page: while
-/// statements that come from elsewhere are read, nobody waits for the file.
+/// The results of the trials of a page's schema entries. The trials run before the write transaction that applies the page. So the file is
+/// not locked while statements of other replicas are tested.
 package struct SchemaTrialResults: Sendable {
     private var verdicts: [[String]: SchemaTrial.Refusal?] = [:]
 
@@ -15,7 +15,7 @@ package struct SchemaTrialResults: Sendable {
         verdicts[entry.statements] = .some(try SchemaTrial.refusal(of: entry.statements))
     }
 
-    /// nil where the entry only declares.
+    /// nil if the entry has only declarations.
     package func verdict(on entry: SchemaEntry) throws -> SchemaTrial.Refusal? {
         if let verdict = verdicts[entry.statements] { return verdict }
         return try SchemaTrial.refusal(of: entry.statements)

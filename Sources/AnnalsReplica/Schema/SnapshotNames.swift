@@ -2,8 +2,8 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// The names in a snapshot's file are its maker's; a store that is made from it gets the space's present ones, where nothing but
-/// tables and what SQLite itself rewrites goes by them.
+/// Gives the space's current names to a store that is made from a snapshot. The file has the names of its maker. They are kept if
+/// something refers to them that SQLite does not rewrite.
 package struct SnapshotNames {
     /// A tracked table of the file.
     package struct Table {
@@ -19,7 +19,7 @@ package struct SnapshotNames {
         self.contents = contents
     }
 
-    /// What a maker's file says of its names.
+    /// The canonical names of a maker's tables, if they differ from the names in its file.
     package static func firstNames(_ tables: TrackedTables) -> [String: CanonicalNames.Names] {
         var names: [String: CanonicalNames.Names] = [:]
         for entry in tables.entries {
@@ -30,8 +30,8 @@ package struct SnapshotNames {
         return names
     }
 
-    /// Renames before anything is tracked. What SQLite refuses to rename, for a view that it cannot read as an example, keeps its
-    /// maker's names.
+    /// Renames tables and columns before anything is tracked. If SQLite refuses, for example because of a view that it cannot read, the
+    /// maker's names stay.
     package func takePresentNames() throws -> [Table] {
         let reader = SchemaReader(db)
         let tables = try contents.tracked.map { name in
@@ -48,7 +48,7 @@ package struct SnapshotNames {
             let columns = table.first.columns.map { now?.columns[$0.foldedIdentifier] ?? $0 }
             names.add(table.own, as: now?.name ?? table.first.table, columns: Array(zip(table.columns, columns)))
         }
-        // A full-text index goes by its table's names, and SQLite does not rewrite them.
+        // A full-text index refers to the names of its table, and SQLite does not rewrite these references.
         guard !names.isEmpty, try FullTextIndexes.withExternalContent(db).isEmpty else { return original }
         do {
             try db.inSavepoint {
@@ -61,7 +61,7 @@ package struct SnapshotNames {
         return tables.map { Table(own: names.table($0.own), first: $0.first) }
     }
 
-    /// Keeps the first names of the lists with which the tables are tracked now.
+    /// Saves the canonical names for the layouts of the tracked tables.
     package static func save(_ tables: [Table], _ db: Database) throws {
         var names: [Int64: CanonicalNames.Names] = [:]
         for list in try TrackedTable.fetchTracked(db) {

@@ -2,10 +2,10 @@ package import AnnalsCore
 package import AnnalsSchema
 import AnnalsWire
 
-/// What every replica of a space has at one position of the log: what a clone takes from a snapshot.
+/// The data that every replica of a space has at one position of the log. A clone takes it from a snapshot.
 package struct LogContents: Sendable {
     package var position: Position
-    /// Of the rows, without what waits in the outbox, as `annals digest` defines it.
+    /// The digest of the rows, without outbox transactions, as `annals digest` defines it.
     package var rows: Digest
     package var tables: TrackedTables
     package var space: SpaceSchema
@@ -24,11 +24,11 @@ package struct LogContents: Sendable {
         self.authors = authors
     }
 
-    /// What of a clone's standing at the same position is not as it is here, beyond the rows; empty where everything is.
+    /// The differences to a clone at the same position, except differences of rows; empty if there are none.
     ///
-    /// Left out is what honest replicas have otherwise: highest keys count work that was not sent, and one that is wrong costs no row; each
-    /// store drops lines of the conflict journal by its own rule, once its people have seen them; defaults of columns that the space began
-    /// with, indexes that are not unique, views, triggers and untracked tables are each store's own. A clone bounds the clock by the relay's.
+    /// Differences that honest replicas have are left out. Highest keys also count unsent work, and a wrong one loses no row. Each store
+    /// deletes conflicts from its journal by its own rule, after its users have seen them. Defaults of columns that the space began with,
+    /// indexes that are not unique, views, triggers and untracked tables belong to each store. A clone limits its clock by the relay's.
     package func differences(of clone: LogContents) -> [String] {
         var differences: [String] = []
         if let difference = declaration(of: clone) { differences.append(difference) }
@@ -42,10 +42,10 @@ package struct LogContents: Sendable {
         return differences
     }
 
-    /// Columns that came after the first schema, by folded names of tables.
+    /// Columns that were added after the first schema, by folded table names.
     private var added: [String: Set<String>] { space.added.mapValues { Set($0) } }
 
-    /// A clone with fewer constraints, or other ones, writes what others cannot hold, and computes other footprints.
+    /// A clone with fewer or other constraints could write rows that others cannot store, and would compute other footprints.
     private func declaration(of clone: LogContents) -> String? {
         do {
             return try SchemaComparison(tables, clone.space, missingSchema: MissingSchema()).isAlike
@@ -55,8 +55,8 @@ package struct LogContents: Sendable {
         }
     }
 
-    /// Where one of them does not know the newest entry, as of an identity that it gave up, the author's next one is believed. An author that
-    /// only one of them has is none.
+    /// If one side does not know the newest entry, as after a change of identity, it accepts the author's next entry. An author that only
+    /// one side has is a difference.
     private func isAlike(_ one: AuthorChains.Link??, _ other: AuthorChains.Link??) -> Bool {
         let isUnknown = one == .some(nil) || other == .some(nil)
         guard !isUnknown, let one = one ?? nil, let other = other ?? nil else { return isUnknown }

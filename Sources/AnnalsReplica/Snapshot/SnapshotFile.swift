@@ -6,8 +6,8 @@ import AnnalsWire
 import Foundation
 package import GRDB
 
-/// A space's rows at one position, as a SQLite file that any program can open: the tracked tables with their rows,
-/// the rest of the schema empty, and one table of ours, `annals_snapshot`, that says what it is.
+/// A space's rows at one position, as a SQLite file that any program can open. It holds the tracked tables with their rows, the
+/// rest of the schema without rows, and the table `annals_snapshot` with the description of the snapshot.
 package enum SnapshotFile {
     package static let table = "annals_snapshot"
     static let currentFormat: Int64 = 5
@@ -15,28 +15,28 @@ package enum SnapshotFile {
     private static let policies = "annals_snapshot_policies"
     private static let authors = "annals_snapshot_authors"
 
-    /// What a snapshot says of itself.
+    /// The description of a snapshot.
     package struct Contents: Sendable {
         package var position: Position
         package var lineage: Lineage
-        /// The tracked tables by their names in the file.
+        /// The names of the tracked tables in the file.
         package var tracked: [String]
-        /// Of those that its maker calls otherwise than the log, by their names in the file: first names, of columns in order.
+        /// The canonical names of tables and of their columns in order, by the names in the file. Only tables with other names in the log.
         package var firstNames: [String: CanonicalNames.Names] = [:]
-        /// What the space calls them; see `SpaceSchema`.
+        /// The space's current names; see `SpaceSchema`.
         package var presentNames: [String: SpaceSchema.CurrentNames]?
-        /// The latest time in the log up to the position: a newcomer's clock starts past it.
+        /// The latest time in the log up to the position. The clock of a clone starts after it.
         package var time: HybridTime
-        /// By first names.
+        /// By canonical table names.
         package var highestKeys: [String: Int64]
-        /// Of the space's schema, and the columns that came after its first version; see `SpaceSchema`.
+        /// The version of the space's schema, and the columns that were added after the first version; see `SpaceSchema`.
         package var schemaVersion: Int64 = 1
         package var added: [String: [String]] = [:]
         /// Each author's newest entry up to the position.
         package var authors: [ReplicaID: AuthorChains.Link?] = [:]
-        /// Of the rows; see `StoreDigest`.
+        /// The digest of the rows; see `StoreDigest`.
         package var rows = Digest.zero
-        /// The log's running digest at the position; nil where the maker does not know it.
+        /// The log's running digest at the position; nil if the maker does not know it.
         package var logDigest: Digest?
 
         package init(
@@ -60,13 +60,13 @@ package enum SnapshotFile {
         }
     }
 
-    /// Writes the rows as they are in the transaction that `db` is in, or sees, into a new file at `path`.
+    /// Writes the rows to a new file at `path`, as the transaction that this function begins sees them.
     ///
-    /// Must be called outside a transaction, since a database is attached; `describe` runs inside the transaction and says
-    /// what the rows are.
+    /// Must be called outside a transaction, since a database is attached. `describe` runs inside the transaction and returns the
+    /// description of the rows.
     ///
-    /// - Parameter rows: the digest of the rows where the file is there and holds them: only what it says of itself is written.
-    /// - Returns: the digest of the rows.
+    /// - Parameter rows: The digest of the rows, if the file exists and holds them. Then only the description is written.
+    /// - Returns: The digest of the rows.
     @discardableResult
     package static func write(
         _ db: Database, to path: String, tables: [DeclaredTable], kind: Database.TransactionKind, rows: Digest? = nil,
@@ -75,7 +75,7 @@ package enum SnapshotFile {
         try db.execute(sql: "ATTACH DATABASE ? AS \(SchemaCopy.target)", arguments: [path])
         defer { SQLiteStatements.putBack("DETACH DATABASE \(SchemaCopy.target)", on: db) }
         let enforcesForeignKeys = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? false
-        // The rows are whole already; checking them table by table would refuse children that come before parents.
+        // The rows are complete. A check of each table would refuse children that are copied before their parents.
         try db.execute(sql: "PRAGMA foreign_keys = OFF")
         defer { SQLiteStatements.putBack("PRAGMA foreign_keys = \(enforcesForeignKeys ? "ON" : "OFF")", on: db) }
         try db.execute(sql: "PRAGMA \(SchemaCopy.target).journal_mode = OFF; PRAGMA \(SchemaCopy.target).synchronous = OFF")
@@ -144,7 +144,7 @@ package enum SnapshotFile {
         }
     }
 
-    /// Moves what goes with the rows into the tables of the replica that the file becomes.
+    /// Moves the journal, the policies and the authors to the tables of the replica that the file becomes.
     package static func unpack(_ db: Database) throws {
         if try db.tableExists(conflicts) { try ConflictJournal.takeIn(from: db, table: conflicts, order: "rowid", to: db) }
         if try db.tableExists(policies) {
@@ -162,13 +162,13 @@ package enum SnapshotFile {
         for table in OwnTables.snapshot { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
     }
 
-    /// Holds a file that came from elsewhere against SQLite's own rules, before any of it is believed: its digest says that it is what
-    /// somebody brought, and not that it is whole.
+    /// Checks a file of unknown origin with SQLite's own rules before anything in it is used. Its digest proves only that it is the file
+    /// that a replica sent, and not that it is intact.
     ///
-    /// Call it outside of a transaction, where SQLite reads through a map of the file instead of page by page, and on a file that nobody
-    /// else can cut short meanwhile.
+    /// To be called outside a transaction, because SQLite then reads through a memory map instead of page by page. No other process may
+    /// be able to truncate the file meanwhile.
     ///
-    /// - Throws: `AnnalsError` of code corruptBatch.
+    /// - Throws: `AnnalsError` with code `corruptBatch`.
     package static func check(_ db: Database) throws {
         let mapped = try Int64.fetchOne(db, sql: "PRAGMA mmap_size") ?? 0
         try db.execute(sql: "PRAGMA mmap_size = \(ReplicaLimits.mappedBytes)")
@@ -180,9 +180,9 @@ package enum SnapshotFile {
             hint: "Ask its operator to drop it; another replica brings a new one")
     }
 
-    /// Reads what a snapshot file says of itself.
+    /// Reads the description of a snapshot file.
     ///
-    /// - Throws: `AnnalsError` when it is no snapshot, or one of a newer format.
+    /// - Throws: `AnnalsError` if it is not a snapshot, or if its format is newer.
     package static func read(_ db: Database) throws -> Contents {
         do {
             return try contents(db)
@@ -259,7 +259,7 @@ package enum SnapshotFile {
         AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot holds rows of another log than the relay has")
     }
 
-    /// An error of SQLite's that the file causes. Its maker may have put anything into it, so it is no defect of this program.
+    /// An SQLite error that the file causes. Its maker can put anything into it, so this is not a defect of this program.
     package static func unusable(_ error: AnnalsError) -> AnnalsError {
         AnnalsError(
             .corruptBatch, operation: "clone", "the relay's snapshot is damaged: \(error.message)",

@@ -5,30 +5,30 @@ import AnnalsWire
 import Foundation
 package import GRDB
 
-/// One digest for all tracked rows: equal on equal replicas, whatever their files look like inside.
+/// One digest for all tracked rows. It is equal on equal replicas, also if their files differ inside.
 ///
-/// It is the SHA-256 of these bytes. Numbers, strings and values are coded as in a batch (see `ByteWriter`): a string is
-/// its length and its UTF-8, a value its tag and content.
+/// It is the SHA-256 of the following bytes. Numbers, strings and values are coded as in a batch (see `ByteWriter`): a string is
+/// its length and its UTF-8, a value is its tag and content.
 ///
 /// 1. The 16 bytes `annals digest 1\n`.
 /// 2. Every tracked table, in the order of its name: the byte 1, the name, the number of its stored columns, and their
 ///    names, in the order of the names. Names are in lower case, A–Z only, as SQLite compares them, and ordered by bytes.
 /// 3. After each table its rows, in the order of the key: the byte 2, and the values in the order of the columns' names.
-///    The key's columns count in the order of the declaration. NULL does not occur in them, since such rows stay local and
-///    are left out; numbers come first, by size, then text and then blobs, by bytes, whatever collation was declared.
+///    The key's columns are used in the order of the declaration. They hold no NULL, since rows with NULL in the key are local
+///    and left out. Numbers come first, by size, then text, then blobs, both by bytes, whatever collation is declared.
 /// 4. At the end the byte 0.
 ///
-/// In a space the names are those by which its log knows tables and columns, whatever a replica calls them.
+/// In a space, the names are the canonical names of tables and columns. They do not depend on local names.
 ///
-/// Generated columns are left out: they say nothing that the others do not.
+/// Generated columns are left out, because the other columns determine them.
 package enum StoreDigest {
-    /// Digests the tracked rows as they are in the access to `db`. Memory stays flat.
+    /// The digest of the tracked rows that the access to `db` sees. Memory stays constant.
     package static func rows(_ db: Database) throws -> Digest {
         let entries = try TrackedTables.load(db).entries
         return try rows(db, schema: "main", tables: entries.map(\.definition), named: entries.map(\.first))
     }
 
-    /// - Parameter first: the tables as the space names them; as they name themselves where none are given.
+    /// - Parameter first: The tables with the space's names. Without it, their own names are used.
     package static func rows(_ db: Database, schema: String, tables: [DeclaredTable], named first: [DeclaredTable]? = nil) throws -> Digest
     {
         var sink = Sink()
@@ -62,7 +62,7 @@ package enum StoreDigest {
         static let row: UInt8 = 2
     }
 
-    /// Gathers bytes, and hashes them in pieces.
+    /// Collects bytes, and hashes them in pieces.
     private struct Sink {
         var writer = ByteWriter()
         private var hasher = Digest.Hasher()
@@ -95,7 +95,7 @@ package enum StoreDigest {
         }
     }
 
-    /// BINARY compares bytes as they are stored, which for UTF-16 is not the order of UTF-8.
+    /// BINARY compares the stored bytes. For UTF-16 this is not the order of UTF-8.
     private static func byteOrder(_ db: Database) throws -> String {
         guard try String.fetchOne(db, sql: "PRAGMA main.encoding") != "UTF-8" else { return Collation.binary }
         let name = "annals_utf8"

@@ -4,14 +4,14 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Where a row of a copy is not what history says.
+/// A row of a copy that differs from history.
 package struct CopyMismatch: Error {
     package enum Kind {
         case missing
         case otherValue(column: String)
         /// Another row has its key or a unique value.
         case taken
-        /// The table's declaration does not allow it, in SQLite's words.
+        /// The table's declaration does not allow the row. The text is SQLite's message.
         case notAllowed(String)
     }
 
@@ -33,20 +33,20 @@ package struct CopyMismatch: Error {
     }
 }
 
-/// One table of a copy, whose rows are taken from one state to another, each compared before it is touched.
+/// One table of a copy. Its rows are changed from one state to another, and each row is compared before it is changed.
 ///
-/// A row is found by its key; one whose key holds NULL by all its values, since VACUUM may give it another rowid.
+/// A row is found by its key. A row with NULL in its key is found by all its values, since VACUUM may give it another rowid.
 package final class CopiedTable {
     package let definition: DeclaredTable
     private let db: Database
     private let name: String
     private let columns: [String]
-    /// Columns whose change can meet a constraint of the table itself. Other unique indexes are made later.
+    /// Columns of the table's own UNIQUE and PRIMARY KEY constraints. Other unique indexes are created later.
     private let uniquePlaces: [Int]
     private let otherPlaces: [Int]
-    /// Values of rows that were taken out and come back, which history leaves out; by the key with which they come back.
+    /// Values of removed rows that history leaves out, by the key with which the row is written again.
     private var withheld: [[Value]: [(place: Int, value: Value)]] = [:]
-    /// Statements that write only some columns, by their places.
+    /// Statements that update only some columns, by their column numbers.
     private var partialUpdates: [[Int]: PreparedStatement] = [:]
 
     package init(_ db: Database, schema: String, definition: DeclaredTable) {
@@ -62,7 +62,7 @@ package final class CopiedTable {
 
     // MARK: Two passes
 
-    /// The first pass: takes out a row that goes or that changes what must be unique.
+    /// The first pass: removes a row that is deleted or that changes a unique value.
     package func takeOut(_ step: HistoryCopy.Step, _ mismatch: (CopyMismatch) throws -> Void) throws {
         guard let from = step.from, step.to.map({ isMoved(from, $0) }) ?? true else { return }
         if let to = step.to, !step.leftOut.isEmpty, let row = try row(key(of: from)) {
@@ -71,7 +71,7 @@ package final class CopiedTable {
         try remove(from, leftOut: step.leftOut, mismatch)
     }
 
-    /// The second pass: writes what there is now.
+    /// The second pass: writes the row.
     package func put(_ step: HistoryCopy.Step, _ mismatch: (CopyMismatch) throws -> Void) throws {
         guard var to = step.to else { return }
         if let from = step.from, !isMoved(from, to) { return try update(from, to, leftOut: step.leftOut, mismatch) }
@@ -146,7 +146,7 @@ package final class CopiedTable {
         return statement
     }
 
-    /// Whether there is a row with this key; one with other values is told and counts as found.
+    /// Whether a row with this key exists. A row with other values is reported and counts as existing.
     private func compare(_ row: [Value], leftOut: [Int], _ mismatch: (CopyMismatch) throws -> Void) throws -> Bool {
         let statement = try selectStatement.get()
         bindKey(statement, row)
@@ -182,7 +182,7 @@ package final class CopiedTable {
     }
     private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(definition.keyCondition())") }
     private lazy var insertStatement = Result {
-        // ABORT whatever the constraint declares: nothing may be skipped or replaced without a word.
+        // OR ABORT overrides the ON CONFLICT clauses of the table, which could skip or replace rows silently.
         let places = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
         return try PreparedStatement(db, "INSERT OR ABORT INTO \(name) (\(columns.joined(separator: ", "))) VALUES (\(places))")
     }

@@ -4,10 +4,10 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// A copy of the tracked rows in an attached database, moved back and forth through history.
+/// A copy of the tracked rows in an attached database, which can be moved backward and forward through history.
 ///
-/// A transaction's net changes are applied in two passes, because it may have swapped keys or unique values: first
-/// rows are taken out that go or change such a value, then rows are written.
+/// The net changes of a transaction are applied in two passes, because it may have swapped keys or unique values. The first
+/// pass removes the rows that are deleted or that change a unique value. The second pass writes rows.
 package final class HistoryCopy {
     package enum Direction {
         case back, forth
@@ -17,7 +17,7 @@ package final class HistoryCopy {
     private let changes: NetChanges
     private let schema: String
     private var tables: [String: CopiedTable] = [:]
-    /// Told of every row that is not what history says; throws, or lets the copy go on as well as it can.
+    /// Called for every row that differs from history. If it throws, the move ends; otherwise the move continues as far as it can.
     package var mismatch: (CopyMismatch) throws -> Void
 
     package init(_ db: Database, schema: String, changes: NetChanges, mismatch: @escaping (CopyMismatch) throws -> Void) {
@@ -35,7 +35,7 @@ package final class HistoryCopy {
         return table
     }
 
-    /// Undoes, or does again, what one transaction did. Returns the number of rows.
+    /// Undoes or repeats the changes of one transaction. Returns the number of rows.
     @discardableResult
     package func move(_ direction: Direction, through transaction: Int64) throws -> Int {
         try move(direction, through: changes.parts(of: transaction))
@@ -58,12 +58,12 @@ package final class HistoryCopy {
         return rows
     }
 
-    /// One row, from one state to another; nil is not being there.
+    /// The change of one row between two states; nil if the row does not exist in a state.
     package struct Step {
         package var table: CopiedTable
         package var from: [Value]?
         package var to: [Value]?
-        /// Places of values that neither of them holds, and that stay as they are.
+        /// Column numbers of values that neither state holds. These values are unchanged.
         package var leftOut: [Int] = []
 
         package init(table: CopiedTable, from: [Value]? = nil, to: [Value]? = nil, leftOut: [Int] = []) {

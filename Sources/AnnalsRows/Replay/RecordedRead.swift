@@ -3,11 +3,11 @@ package import AnnalsHistory
 import AnnalsSchema
 package import GRDB
 
-/// A read transaction that begins with other programs' writes recorded.
+/// A read transaction that begins after the writes of other programs were recorded.
 ///
-/// What they commit between the recording and the read stays open. That is in order, since raw changes can be undone without
-/// a transaction of theirs; unless rows were noted in it that a REPLACE may have removed, which only recording finds out.
-/// Then it is sealed again.
+/// Writes that are committed between the recording and the read are not recorded yet. Such raw changes can be undone without a
+/// recorded transaction. The exception is a range with notes of rows that a REPLACE may have removed, because only recording
+/// finds out whether it did. Then the writes are recorded again before the read.
 package enum RecordedRead {
     package static func run<T>(_ db: Database, _ environment: CaptureEnvironment, _ body: () throws -> T) throws -> T {
         for _ in 0..<ReplayLimits.recordingAttempts {
@@ -28,7 +28,7 @@ package enum RecordedRead {
         throw AnnalsError(.busy, operation: "read", "another program writes all the time", hint: "Try again", isRetryable: true)
     }
 
-    /// Whether there is something to record. Only reads.
+    /// Whether there are writes to record. Only reads.
     package static func isOpen(_ db: Database) throws -> Bool {
         guard try StoreSchema.exists(db) else { return false }
         return try Drift.isSuspected(db) || !UnrecordedRange.fetchAll(db).isEmpty

@@ -5,45 +5,45 @@ import AnnalsSQLite
 import Foundation
 package import GRDB
 
-/// The store as it was, in a new file: replay (law 8).
+/// Replay: writes the store as it was at an earlier point to a new file (law 8).
 ///
-/// The rows are copied as they are now and then taken back, newest transaction first, by their net changes, every row
-/// compared before it is touched. So no copy of an earlier state is ever kept, and a recent moment costs little.
+/// The current rows are copied. Then the net changes of the transactions are undone in the copy, newest first, and every row is
+/// compared before it is changed. So the store keeps no copies of earlier states, and the replay of a recent point is cheap.
 ///
 ///     let outcome = try await store.replay(to: token, output: yesterday)
 ///
-/// The file has the schema as it is now, and nothing of Annals.
+/// The file has the current schema, and no tables or triggers of Annals.
 public enum Replay {
     public struct Outcome: Sendable {
         public var token: HistoryToken
-        /// How many transactions were undone, and in how many rows.
+        /// The number of undone transactions. `rows` is the number of rows that they changed.
         public var transactions: Int
         public var rows: Int
-        /// What the file is not, as sentences for a person: untracked tables that came empty, and the like.
+        /// Differences between the file and the store at that time, as sentences for a person. Example: untracked tables are empty.
         public var notes: [String]
     }
 
-    /// Writes the store as it was at `token` into a new file.
+    /// Writes the store as it was at `token` to a new file.
     ///
-    /// Call it outside a transaction, on a connection that may write: the new file is attached to it. Other programs'
-    /// writes are recorded first; then the store is only read, in one read transaction, so they may go on writing.
+    /// Call it outside a transaction, on a connection that may write, because the new file is attached to the connection. The
+    /// writes of other programs are recorded first. Then one read transaction reads the store, so other programs can write.
     ///
     /// - Parameters:
-    ///   - db: a connection to the store.
-    ///   - token: the point of history.
-    ///   - path: the file.
-    ///   - force: replaces a file that is there.
-    ///   - environment: clock and identities, which a test gives.
-    ///   - progress: told how many of how many transactions are undone; what it throws ends the replay.
-    /// - Throws: `AnnalsError` with code `cannotCreate` when the file exists or cannot be made, `tokenExpired` or
-    ///   `tokenUnknown`, `schemaRefused` when the schema needs what this program lacks, `diverged` when the rows are not
-    ///   what history says. Nothing is left behind then.
+    ///   - db: A connection to the store.
+    ///   - token: The point of history.
+    ///   - path: The new file.
+    ///   - force: Replaces an existing file.
+    ///   - environment: The clock and identities. Tests give their own.
+    ///   - progress: Called with the number of undone transactions and the number of all. An error that it throws ends the replay.
+    /// - Throws: `AnnalsError` with code `cannotCreate` if the file exists or cannot be created, `tokenExpired` or
+    ///   `tokenUnknown`, `schemaRefused` if the schema needs a function, collation or module that this program does not have, or
+    ///   `diverged` if the rows differ from history. Then no file is left.
     package static func write(
         _ db: Database, to token: HistoryToken, output path: String, force: Bool = false, environment: CaptureEnvironment = .system,
         progress: (_ done: Int64, _ of: Int64) throws -> Void = { _, _ in }
     ) throws -> Outcome {
         let file = try OutputFile(path, source: db.mainFile, mayReplace: force, operation: "replay")
-        // Only what is sealed before is written to the store.
+        // The store is only written while the writes of other programs are recorded. Later database errors concern the new file.
         var isFilling = false
         do {
             let outcome = try withConnection(db, attaching: file.temporaryPath) {
@@ -60,8 +60,8 @@ public enum Replay {
         }
     }
 
-    /// Attaches the copy and turns off what would stand in the way of rows that were right in their time: foreign keys,
-    /// and CHECKs that another program went past.
+    /// Attaches the copy and turns off foreign keys and CHECKs. Earlier rows may not fulfil them: references are incomplete during
+    /// the replay, and another program may have written past a CHECK.
     package static func withConnection<T>(_ db: Database, attaching path: String, _ body: () throws -> T) throws -> T {
         precondition(!db.isInsideTransaction, "a database cannot be attached inside a transaction")
         let pragmas = ["foreign_keys", "ignore_check_constraints"]
@@ -127,10 +127,10 @@ public enum Replay {
     }
 }
 
-/// Named bounds of replaying.
+/// Limits of replay.
 enum ReplayLimits {
-    /// Page cache of the file that is written.
+    /// The page cache of the file that is written.
     static let cacheKibibytes = 16_384
-    /// How often other programs' writes are recorded before a read that wants none unrecorded gives up.
+    /// Attempts to begin a read transaction without unrecorded notes. Then `RecordedRead` fails with code `busy`.
     static let recordingAttempts = 100
 }

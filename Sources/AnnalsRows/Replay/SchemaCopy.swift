@@ -3,16 +3,16 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Copies a database's own schema, and the rows of chosen tables, into an empty attached database.
+/// Copies a database's own schema, and the rows of selected tables, to an empty attached database.
 ///
-/// Everything of Annals stays behind. Tables that are not chosen come empty. Indexes, views and triggers are made
-/// after the rows, so that filling costs no more than it must and no trigger runs.
+/// Tables and triggers of Annals are not copied. Tables that are not selected are empty in the copy. Indexes, views and triggers
+/// are created after the rows were copied, because this is faster and no trigger runs.
 package struct SchemaCopy {
-    /// The attached database that is filled, as a schema name.
+    /// The schema name of the attached database.
     package static let target = "annals_copy"
 
     package let db: Database
-    /// Names of the tables whose rows are copied.
+    /// The tables with rows to copy.
     package let tables: [DeclaredTable]
 
     package init(db: Database, tables: [DeclaredTable]) {
@@ -27,9 +27,9 @@ package struct SchemaCopy {
         var sql: String
     }
 
-    /// Makes the tables, and copies the rows of the chosen ones.
+    /// Creates the tables, and copies the rows of the selected ones.
     ///
-    /// - Throws: `AnnalsError.schemaRefused` naming the object that cannot be made here, for instance because it
+    /// - Throws: `AnnalsError.schemaRefused` with the name of an object that cannot be created here, for instance because it
     ///   needs a function, collation or module that this program does not have.
     package func makeTables() throws {
         let objects = try objects()
@@ -39,9 +39,9 @@ package struct SchemaCopy {
         if sequence { try copySequence() }
     }
 
-    /// Takes the rows out of the copy whose key holds NULL: they stay in this store.
+    /// Deletes the rows with NULL in the key from the copy. Such rows are local to this store.
     ///
-    /// To be called before `makeRest`, or the user's triggers would run.
+    /// To be called before `makeRest`, because the user's triggers would run afterwards.
     package func dropLocalRows() throws {
         try db.execute(sql: "PRAGMA \(Self.target).secure_delete = ON")
         for table in tables where table.keyMayBeNull {
@@ -50,9 +50,9 @@ package struct SchemaCopy {
         }
     }
 
-    /// Makes what is built on tables: indexes, views and triggers.
+    /// Creates indexes, views and triggers.
     ///
-    /// A unique index that the rows do not allow goes to `refused`, which throws or leaves it out.
+    /// If the rows violate a unique index, `refused` is called. It throws, or the index is left out.
     package func makeRest(_ refused: (AnnalsError) throws -> Void) throws {
         let objects = try objects()
         for type in ["index", "view", "trigger"] {
@@ -66,13 +66,13 @@ package struct SchemaCopy {
         }
     }
 
-    /// The schema's own statements in an order in which they can be run.
+    /// The statements of the schema, in an order in which they can run.
     package func statements() throws -> [String] {
         let objects = try objects()
         return ["table", "index", "view", "trigger"].flatMap { type in objects.filter { $0.type == type }.map(\.sql) }
     }
 
-    /// Copies what stands in the file's header; the page size and encoding must be set before the first table.
+    /// Copies fields of the file header. The page size and encoding must be set before the first table is created.
     package func copyHeader() throws {
         for pragma in ["user_version", "application_id"] {
             let value = try Int64.fetchOne(db, sql: "PRAGMA main.\(pragma)") ?? 0
@@ -106,7 +106,7 @@ package struct SchemaCopy {
         }
     }
 
-    /// What is no matter of the object: somebody wants it to stop, or there is no room.
+    /// Errors that the object did not cause: an interruption, or no space.
     private static let others: [ResultCode] = [.SQLITE_INTERRUPT, .SQLITE_ABORT, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_NOMEM]
 
     private func refused(_ object: Object, _ reason: String, _ underlying: (any Error)? = nil) -> AnnalsError {
@@ -123,7 +123,7 @@ package struct SchemaCopy {
             sql: "INSERT INTO \(Self.target).\(name) (\(columns)) SELECT \(columns) FROM main.\(name) ORDER BY \(order)")
     }
 
-    /// Keeps AUTOINCREMENT's promise that a number is never used twice.
+    /// AUTOINCREMENT must never use a number twice, also in the copy.
     private func copySequence() throws {
         for table in tables {
             try db.execute(
@@ -137,10 +137,10 @@ package struct SchemaCopy {
     }
 }
 
-/// Puts a CREATE statement of `sqlite_master` into another schema.
+/// Adds a schema name to a CREATE statement of `sqlite_master`.
 enum SchemaStatement {
-    /// SQLite keeps definitions as `CREATE TABLE|INDEX|… name …` with the keywords normalised to capitals and single
-    /// spaces and without a schema name, so the schema goes right before the name.
+    /// SQLite stores definitions as `CREATE TABLE|INDEX|… name …`, with keywords in capitals, single spaces and no schema name. So
+    /// the schema name is inserted before the object's name.
     static func qualified(_ sql: String, schema: String) -> String? {
         let prefixes = [
             "CREATE VIRTUAL TABLE ", "CREATE UNIQUE INDEX ", "CREATE TABLE ", "CREATE INDEX ", "CREATE VIEW ", "CREATE TRIGGER ",
@@ -151,7 +151,7 @@ enum SchemaStatement {
         return nil
     }
 
-    /// A trigger's table may be named with its schema, which SQLite keeps, and which is another one there.
+    /// Removes the schema name of a trigger's table. SQLite keeps that name in the statement, and the copy has another one.
     private static func withoutSchemaOfTable(_ sql: String) -> String {
         var bytes = Array(sql.utf8)
         let tokens = SQLToken.all(in: bytes)

@@ -4,11 +4,11 @@ import AnnalsSQLite
 import AnnalsWire
 package import GRDB
 
-/// What the log says of tables and columns that this store does not have yet, cell by cell, by table and key.
+/// The cells of the log in tables and columns that this store does not have yet, by table and key.
 ///
-/// It follows the log, and this replica's own entries once they are accepted: deletes, changes of keys and new lives of rows
-/// alike. So when the store has migrated, what is kept is what the log comes to (laws 2 and 3). Of a row that has a cell
-/// here in a column that the store lacks, the cell counts; of one that has none, the column's default does.
+/// They follow the log, and the entries of this replica once the relay accepts them: deletes, changes of keys and reinserted
+/// rows. So after the store is migrated, its rows equal the log (laws 2 and 3). In a column that the store lacks, a row has the
+/// deferred cell as its value. Without a deferred cell it has the column's default.
 package final class DeferredCells {
     package static let schema = """
         CREATE TABLE IF NOT EXISTS annals_kept (
@@ -26,7 +26,7 @@ package final class DeferredCells {
     private let insert: PreparedStatement
     private let remove: PreparedStatement
 
-    /// nil where the store lacks nothing.
+    /// nil if the store has the whole schema of the space.
     package static func load(_ db: Database) throws -> DeferredCells? {
         let missingSchema = try MissingSchema.load(db)
         return missingSchema.isEmpty ? nil : try DeferredCells(db, missingSchema)
@@ -52,7 +52,7 @@ package final class DeferredCells {
         }
     }
 
-    /// Takes all cells of a row out.
+    /// Removes and returns all deferred cells of a row.
     @discardableResult
     package func take(table: String, key: [Value]) throws -> [(column: String, value: Value)] {
         let key = Self.encode(key)
@@ -80,7 +80,7 @@ package final class DeferredCells {
 
     // MARK: All of a table
 
-    /// Visits the rows of a table, cell by column.
+    /// Visits the rows of a table with their cells by column name.
     package static func forEachRow(_ db: Database, of table: String, _ visit: (_ key: [Value], _ cells: [String: Value]) throws -> Void)
         throws
     {

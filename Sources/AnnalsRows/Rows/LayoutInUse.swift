@@ -1,17 +1,17 @@
 package import AnnalsCore
 package import AnnalsWire
 
-/// The columns of an author's table beside those of the table here: each may have some that the other lacks.
+/// Maps the columns of an author's table to the columns of the local table. Each table may have columns that the other lacks.
 package struct LayoutInUse {
-    /// Per column of the author's its place here; nil where this store lacks it.
+    /// For each column of the author, its index in the local table; nil if this store lacks it.
     private let all: [Int?]
-    /// The author's columns that are here, by their number in the layout.
+    /// The author's columns that exist here, by their index in the layout.
     private let known: [Int]
-    /// Where these stand here.
+    /// The local indexes of the columns in `known`.
     package let places: [Int]
-    /// What columns hold that the author did not have, by their places.
+    /// The values of local columns that the author did not have, with the indexes of these columns.
     package let missing: [(place: Int, value: Value)]
-    /// Both have the same columns in the same order.
+    /// Both tables have the same columns in the same order.
     package let isSame: Bool
 
     package init(all: [Int?], missing: [(place: Int, value: Value)]) {
@@ -22,7 +22,7 @@ package struct LayoutInUse {
         isSame = missing.isEmpty && all.enumerated().allSatisfy { $0 == $1 }
     }
 
-    /// A change in terms of the author's columns that are here: numbers of columns then go by `places`.
+    /// The change without the author's columns that this store lacks. Its column numbers are indexes in `places`.
     package func translated(_ change: WireChange) -> WireChange {
         var translated = change
         translated.mark = change.mark.map(self.translated)
@@ -39,7 +39,7 @@ package struct LayoutInUse {
         return translated
     }
 
-    /// A change with whole rows and places as they are here.
+    /// The change with whole local rows and local column indexes.
     package func translated(_ change: RowChange) -> RowChange {
         switch change {
         case .insert(let row): .insert(translated(row))

@@ -4,26 +4,26 @@ import CAnnalsSQLite
 package import GRDB
 import GRDBSQLite
 
-/// Sets a connection up for applying entries, and back.
+/// Prepares a connection for applying entries, and restores it afterwards.
 ///
-/// Entries hold every row that changed, so nothing may change more rows by itself meanwhile: no ON DELETE action, no
-/// trigger on tracked tables (merge rule 19). Deferring foreign keys would defer their check but not their actions, and
-/// inside a transaction their enforcement cannot be changed, so it is turned off around it.
+/// An entry holds every row that its transaction changed. So nothing else may change rows while it is applied: no ON DELETE
+/// action and no trigger on a tracked table (merge rule 19). Deferred foreign keys would defer only the check, not the actions.
+/// SQLite does not change the enforcement of foreign keys inside a transaction, so it is turned off before one begins.
 package enum MergeConnection {
-    /// Runs `body`, which begins and ends its own transactions, with foreign keys and persistent triggers off and the
-    /// given user triggers in their place. Whatever happens, the connection is afterwards as it was found; a transaction
-    /// that `body` left open when it threw is rolled back.
+    /// Runs `body` with foreign keys and persistent triggers off, and with the given user triggers instead of the persistent
+    /// ones. `body` begins and ends its own transactions. Afterwards the connection always has its earlier settings. If `body`
+    /// throws and leaves a transaction open, the transaction is rolled back.
     ///
     ///     let triggers = try UserTriggers.plan(db, tracked: names)
     ///     try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
     ///         try db.inTransaction(.immediate) { … }
     ///     }
     ///
-    /// Calls do not nest. Foreign keys are not enforced in `body`, not in untracked tables either: check them before COMMIT.
+    /// Calls do not nest. Foreign keys are not enforced in `body`, also not in untracked tables: check them before COMMIT.
     ///
     /// - Precondition: No transaction is open, before and after `body`.
-    /// - Throws: What `body` throws, what `UserTriggers.install` throws, or `AnnalsError` with code `defect` where the
-    ///   connection could not be set back and must be closed.
+    /// - Throws: The errors of `body` and of `UserTriggers.install`, or `AnnalsError` with code `defect` if the connection could
+    ///   not be restored and must be closed.
     package static func withTriggersAndForeignKeysOff<T>(
         _ db: Database, userTriggers: UserTriggers, _ body: () throws -> T
     ) throws -> T {
@@ -43,7 +43,7 @@ package enum MergeConnection {
         return result
     }
 
-    /// Each step is tried, whatever became of the others.
+    /// Runs every step, also after another step failed.
     private static func setBack(
         _ db: Database, _ userTriggers: UserTriggers, _ found: ConnectionSettings, after failure: (any Error)?
     ) throws {
@@ -63,14 +63,14 @@ package enum MergeConnection {
     }
 }
 
-/// Settings of a connection that are no part of the file.
+/// Settings of a connection that are not part of the file.
 private struct ConnectionSettings {
     let triggers: Bool
     let foreignKeys: Bool
-    /// As the pragma has it: pages, or kibibytes below zero.
+    /// The value of the pragma: a number of pages, or a negative number of kibibytes.
     let cacheSize: Int
 
-    /// A program that gave its connection a cache of its own choice, in pages or larger than ours, keeps it.
+    /// Keeps the cache size that a program chose, if it is in pages or larger than `ApplyLimits.cacheKibibytes`.
     init(forMergesOn found: ConnectionSettings) {
         triggers = false
         foreignKeys = false
@@ -90,8 +90,8 @@ private struct ConnectionSettings {
         ] where code != SQLITE_OK {
             throw DatabaseError(resultCode: ResultCode(rawValue: code), message: "the connection does not take its settings")
         }
-        // Past GRDB, which runs nothing more once its task was cancelled. It may fail where another program holds the file; then the
-        // cache has the wrong size, and that is all.
+        // This does not use GRDB, because GRDB runs no statement after its task was cancelled. The pragma can fail while another program
+        // locks the file. Then only the cache size stays wrong.
         sqlite3_exec(db.sqliteConnection, "PRAGMA main.cache_size = \(cacheSize)", nil, nil, nil)
     }
 }

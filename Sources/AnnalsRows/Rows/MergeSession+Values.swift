@@ -4,9 +4,9 @@ package import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
-/// Values and rows as the store compares and keeps them.
+/// Values in the form in which the store compares and stores them.
 extension MergeSession {
-    /// The row of a name, compared as the name's index does.
+    /// The row with a candidate key, compared as the key's index compares.
     package func row(named name: CandidateKey, in table: RowTable) throws -> [Value]? {
         guard let index = table.nameIndexes.first(where: { $0.places == name.places }) else { return nil }
         let statement = try table.statement(for: index) { try prepared(Self.query(index, table.definition)) }
@@ -35,7 +35,7 @@ extension MergeSession {
         }
     }
 
-    /// What the column holds once the value is written to it: policies and defaults make values that nobody stored before.
+    /// The value in the form in which SQLite stores it in the column. Policies and defaults make values that were never stored.
     package func asStored(_ value: Value, in column: DeclaredTable.Column) throws -> Value {
         switch (column.affinity, value) {
         case (.text, .integer), (.text, .real): return try cast(value, "TEXT")
@@ -56,7 +56,7 @@ extension MergeSession {
         return try statement.step() ? statement.value(0) : value
     }
 
-    /// The column's default as it would be stored; NULL where it has none.
+    /// The column's default in the form in which SQLite would store it; NULL if it has none.
     package func defaultValue(of column: DeclaredTable.Column) throws -> Value {
         guard let sql = column.defaultSQL else { return .null }
         let statement = try prepared("SELECT (\(sql))")

@@ -6,20 +6,20 @@ package import AnnalsSQLite
 import AnnalsWire
 package import GRDB
 
-/// One stretch of merging inside one SQLite write transaction: the tables in use, the history it leaves, and the
-/// checks that come before COMMIT.
+/// The state of one merge inside one SQLite write transaction: the tables in use, the history it writes, and the checks
+/// before COMMIT.
 ///
-/// The connection's triggers and foreign keys are off while it lives (see `MergeConnection`).
+/// The connection's triggers and foreign keys are off during the session (see `MergeConnection`).
 package final class MergeSession {
     package let db: Database
     package let registry: TrackedTables
     private var tables: [String: RowTable] = [:]
     private var probes: [String: PreparedStatement] = [:]
-    /// What the log says of tables and columns that the store lacks; nil where it lacks none.
+    /// The deferred cells; nil if the store has the whole schema of the space.
     package var kept: DeferredCells? {
         didSet { space = nil }
     }
-    /// The space's schema, once it was asked for.
+    /// The space's schema, loaded at first use.
     private var space: SpaceSchema??
     package private(set) var highestKeys: [String: Int64] = [:]
     package private(set) lazy var checks = ReferenceChecks(session: self)
@@ -48,13 +48,13 @@ package final class MergeSession {
         return table
     }
 
-    /// The table that the log calls so.
+    /// The table with this canonical name.
     package func table(first name: String) throws -> RowTable {
         guard let entry = registry.table(first: name) else { throw MergeError.unknownTable(name) }
         return try table(named: entry.definition.name)
     }
 
-    /// The table that the log calls so, as the space has it; nil where the space's schema is nowhere written down.
+    /// The table with this canonical name as the space declares it; nil if this store has no record of the space's schema.
     package func spaceTable(_ name: String) throws -> DeclaredTable? {
         if space == nil { space = .some(try SpaceSchema.load(db)) }
         return space??.table(named: name)
@@ -69,9 +69,9 @@ package final class MergeSession {
         return ParentNaming(index: index, places: childPlaces)
     }
 
-    /// Maps the columns of an author's layout, in first names, to the places here.
+    /// Maps the columns of an author's layout, in canonical names, to the local column indexes.
     ///
-    /// Throws `MergeError.unknownColumn` for one that the store neither has nor keeps.
+    /// Throws `MergeError.unknownColumn` for a column that the store does not have and whose cells it does not defer.
     package func layoutInUse(_ layout: TableLayout, in table: RowTable) throws -> LayoutInUse {
         let places = try layout.columns.map { column in
             let place = table.first.place(of: column)
@@ -87,12 +87,12 @@ package final class MergeSession {
 
     // MARK: History
 
-    /// Numbers that bound what each table logged since the mark was taken.
+    /// The last history ids of all tables. `spans(since:)` returns what was logged after them.
     package func historyMark() -> [Int64: Int64] {
         Dictionary(uniqueKeysWithValues: tables.values.map { ($0.layoutID, $0.lastHistoryID) })
     }
 
-    /// The spans logged since `mark`, per layout id.
+    /// The spans logged after `mark`, by layout id.
     package func spans(since mark: [Int64: Int64]) -> [TransactionRecorder.Span] {
         tables.values.compactMap { table in
             let before = mark[table.layoutID] ?? table.firstHistoryID
@@ -102,12 +102,12 @@ package final class MergeSession {
         .sorted { $0.table < $1.table }
     }
 
-    /// After a savepoint was rolled back: what was logged since is gone.
+    /// To be called after a savepoint was rolled back. Forgets the history logged after `mark`.
     package func rewindHistory(to mark: [Int64: Int64]) {
         for table in tables.values { table.rewindHistory(to: mark[table.layoutID] ?? table.firstHistoryID) }
     }
 
-    /// Places of tables in an order in which parents come before their children, where there is one.
+    /// The position of each table in an order with parents before their children. A cycle of references has no such order.
     package var tableOrder: [String: Int] { registry.order }
 
     // MARK: Highest integer keys
@@ -128,20 +128,20 @@ package final class MergeSession {
         return try statement.step()
     }
 
-    /// Tables with a foreign key to `parent`, by its number in them.
+    /// Tables with a foreign key to `parent`, each with the index of that foreign key.
     package func children(of parent: String) -> [(table: RowTable, foreignKey: Int)] {
         registry.references(to: parent).compactMap { child in
             (try? table(named: child.table)).map { ($0, child.number) }
         }
     }
 
-    /// Keys of rows that reference the tuple which `parentRow` had, if no other row has it now.
+    /// Keys of rows that reference the old tuple of `parentRow`, if no other row has this tuple now.
     func orphans(_ child: RowTable, _ key: ParentReference, of parentRow: [Value], in parent: String) throws -> [[Value]] {
         let parentTable = try table(named: parent)
         let tuple = key.parentColumns.map { column in parentTable.definition.place(of: column).map { parentRow[$0] } ?? .null }
         if tuple.contains(where: \.isNull) { return [] }
-        // The child's value counts as the parent's column compares it, so that column stands on the left, with the tuple
-        // in it: `'7'` calls 7, and 'a ' calls 'a' under RTRIM.
+        // SQLite compares the child's value as the parent's column does. So the parent's column is the left operand, with the
+        // tuple as its value: `'7'` refers to 7, and under RTRIM 'a ' refers to 'a'.
         let parentColumns = key.parentColumns.map(SQL.quote)
         let bound = parentColumns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
         let list = parentColumns.joined(separator: ", ")
@@ -152,7 +152,7 @@ package final class MergeSession {
         return try keys(statement, count: child.definition.primaryKey.count)
     }
 
-    /// Keys of all rows of a child table whose reference has no parent.
+    /// Keys of all rows of a child table with a reference that has no parent.
     func orphans(_ child: RowTable, _ key: ParentReference) throws -> [[Value]] {
         let present = key.places.map { "c.\(SQL.quote(child.definition.columns[$0].name)) IS NOT NULL" }.joined(separator: " AND ")
         return try keys(prepared(orphanQuery(child, key, from: "", where: present)), count: child.definition.primaryKey.count)
@@ -177,7 +177,7 @@ package final class MergeSession {
         return keys
     }
 
-    /// A statement that is kept for the session.
+    /// A prepared statement, cached for the session.
     package func prepared(_ sql: String) throws -> PreparedStatement {
         if let statement = probes[sql] { return statement }
         let statement = try PreparedStatement(db, sql)

@@ -3,13 +3,13 @@ package import AnnalsMerge
 import AnnalsSchema
 import GRDB
 
-/// Foreign keys of the rows that a session touches, checked before COMMIT because SQLite's own enforcement is off:
-/// on, it would run actions a second time whose effects are already in the entries.
+/// Checks the foreign keys of the rows that a session touches before COMMIT. SQLite's own enforcement is off, because it would
+/// repeat actions, and the entries already hold their effects.
 ///
-/// A reference that holds when it is written costs one look-up and is forgotten; only what dangles at that moment is
-/// remembered and looked at again at the end, so memory stays flat when parents come before children.
+/// A reference that is valid when it is written costs one look-up and is not recorded. Only dangling references are recorded
+/// and checked again at the end. So memory stays constant if parents are written before their children.
 package final class ReferenceChecks {
-    /// A foreign key whose child has no parent.
+    /// A foreign key of a child row without a parent row.
     package struct Dangling: Hashable {
         package var child: RowReference
         package var foreignKey: Int
@@ -20,14 +20,14 @@ package final class ReferenceChecks {
         var row: [Value]
     }
 
-    /// The session owns its checks.
+    /// The session owns this object.
     private unowned let session: MergeSession
-    /// The entry of the log that is applied; nil for other work.
+    /// The log entry that is being applied; nil for other work.
     package var position: Position?
-    /// Each with the last entry that left it so.
+    /// Each with the last entry that left the reference dangling.
     private var suspects: [Dangling: Position?] = [:]
     private var goneParents: [GoneParent: Position?] = [:]
-    /// Parents of which so many rows went that their children's tables are checked whole.
+    /// Parent tables that lost so many rows that their child tables are checked completely.
     private var wholeParents: [String: Position?] = [:]
 
     package init(session: MergeSession) {
@@ -64,12 +64,12 @@ package final class ReferenceChecks {
         }
     }
 
-    /// Children without parents among what was touched, as the rows are now.
+    /// Touched children that have no parent now.
     package func dangling() throws -> [Dangling] {
         try danglingByEntry().keys.sorted(by: Self.precedes)
     }
 
-    /// The first of them in that order, and the entry of the log that left it so.
+    /// The first of `dangling()`, and the log entry that left it dangling.
     package func firstDangling() throws -> (Dangling, Position?)? {
         let found = try danglingByEntry()
         return found.keys.min(by: Self.precedes).map { ($0, found[$0] ?? nil) }
@@ -99,7 +99,7 @@ package final class ReferenceChecks {
         return found
     }
 
-    /// The same, and forgets what was touched: what is done about it counts as touched anew.
+    /// Returns `dangling()` and clears the records. The changes that settle these references are recorded again.
     package func takeDangling() throws -> [Dangling] {
         let dangling = try dangling()
         reset()
@@ -112,7 +112,7 @@ package final class ReferenceChecks {
         wholeParents.removeAll()
     }
 
-    /// A fixed order, so that what is decided does not depend on hashing.
+    /// A fixed order. Decisions must not depend on the order of a hash table.
     private static func precedes(_ left: Dangling, _ right: Dangling) -> Bool {
         if left.child.table != right.child.table { return left.child.table < right.child.table }
         if left.foreignKey != right.foreignKey { return left.foreignKey < right.foreignKey }

@@ -2,10 +2,10 @@ package import AnnalsCore
 package import AnnalsMerge
 import AnnalsSchema
 
-/// How a foreign key calls its parent.
+/// Makes the candidate key of the parent that a foreign key refers to.
 package struct ParentNaming {
     package var index: NameIndex
-    /// The child's columns in the order of the index's.
+    /// The child's columns, in the order of the index's columns.
     package var places: [Int]
 
     package func name(in child: [Value]) -> CandidateKey? {
@@ -14,7 +14,7 @@ package struct ParentNaming {
 }
 
 extension DeclaredTable {
-    /// The key first, then what other tables reference, as `children`'s lists of this table's columns say.
+    /// The primary key first, then the columns that the foreign keys of other tables refer to (`children`).
     func nameIndexes(_ rules: FootprintRules, children: [ParentReference]) -> [NameIndex] {
         var lists = [primaryKey.sorted()]
         for child in children {
@@ -24,7 +24,7 @@ extension DeclaredTable {
         return lists.map { nameIndex($0, rules) }
     }
 
-    /// The index over exactly these columns; where it is coarse, by the columns' own collations.
+    /// The index over exactly these columns. If that index is coarse, the collations of the columns are used.
     func nameIndex(_ places: [Int], _ rules: FootprintRules) -> NameIndex {
         let indexes = [rules.key] + rules.uniques.filter { !$0.isCoarse }
         if let index = indexes.first(where: { Set($0.places) == Set(places) }) {
@@ -35,7 +35,7 @@ extension DeclaredTable {
 }
 
 extension RowTable {
-    /// Everything that the row can be called, its key first. A key that holds a NULL is a name too.
+    /// All candidate keys of the row, the primary key first. A primary key that holds NULL is included.
     package func names(of row: [Value]) -> [CandidateKey] {
         var names = [keyName(of: row)]
         for index in nameIndexes.dropFirst() {
@@ -44,7 +44,7 @@ extension RowTable {
         return names
     }
 
-    /// Whether both forms of a row are called the same, as far as that is plain to see.
+    /// Whether both images have the same candidate keys. Values that only compare as equal count as different.
     package func haveSameNames(_ before: [Value], _ after: [Value]) -> Bool {
         namePlaces.allSatisfy { before[$0] == after[$0] }
     }
@@ -55,7 +55,7 @@ extension RowTable {
         return CandidateKey(table: name, places: index.places, values: values)
     }
 
-    /// The name made of a key in the key's own order.
+    /// The candidate key of a primary key, given in the order of the primary key's columns.
     package func keyName(_ key: [Value]) -> CandidateKey {
         var row = [Value](repeating: .null, count: columnCount)
         for (place, value) in zip(definition.primaryKey, key) { row[place] = value }
@@ -66,7 +66,7 @@ extension RowTable {
         parents[reference]?.name(in: row)
     }
 
-    /// The row with all that a merge knows it by.
+    /// The row image: the row with its candidate keys and those of its parents.
     package func side(_ row: [Value]) -> RowImage {
         RowImage(row: row, key: key(of: row), names: names(of: row), parents: references.indices.map { parentName($0, in: row) })
     }

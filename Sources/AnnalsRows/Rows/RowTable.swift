@@ -6,34 +6,34 @@ package import AnnalsSQLite
 package import AnnalsWire
 package import GRDB
 
-/// One tracked table as a merge session reads and writes it: prepared statements, and the history it leaves.
+/// One tracked table in a merge session: prepared statements for its rows, and the history of its changes.
 ///
-/// The session runs with triggers off, so what the capture triggers would log is written here.
+/// The capture triggers are off during the session, so this type logs the changes.
 package final class RowTable {
     package let layoutID: Int64
     package let definition: DeclaredTable
-    /// The same under the names that the log knows.
+    /// The same declaration under canonical names.
     package let first: DeclaredTable
     package let rules: FootprintRules
     package let references: [ParentReference]
-    /// Columns whose change can meet a UNIQUE index or the key; a row that changes one is taken out first and put back.
+    /// Columns of the primary key or a UNIQUE index. A row that changes one of them is removed first and then restored.
     package let uniquePlaces: Set<Int>
     /// Columns that are part of a foreign key to a parent.
     package let referencePlaces: Set<Int>
-    /// Whether a column, by its place, is one of those or of the key: what is to be known of a new row.
+    /// For each column, whether it is part of a foreign key to a parent or of the primary key.
     package let isNaming: [Bool]
-    /// Whether some tracked table has a foreign key to this one, and to which of its columns.
+    /// Whether a foreign key of another table refers to this table. `referencedPlaces` are the columns that it refers to.
     package var isReferenced = false
     var referencedPlaces: Set<Int> = []
-    /// What its rows can be called by, the key first.
+    /// The indexes of the candidate keys of its rows, the primary key first.
     var nameIndexes: [NameIndex] = [] {
         didSet { namePlaces = Set(nameIndexes.flatMap(\.places)) }
     }
-    /// The columns of those.
+    /// The columns of `nameIndexes`.
     package private(set) var namePlaces: Set<Int> = []
     private var nameStatements: [NameIndex: PreparedStatement] = [:]
 
-    /// The statement that finds a row by one of its names.
+    /// The cached statement that finds a row by a candidate key of this index.
     package func statement(for index: NameIndex, _ make: () throws -> PreparedStatement) rethrows -> PreparedStatement {
         if let statement = nameStatements[index] { return statement }
         let statement = try make()
@@ -41,7 +41,7 @@ package final class RowTable {
         return statement
     }
 
-    /// What hashes its rows; kept for one key.
+    /// The hasher for the table's rows. The last one is cached.
     package func hasher(_ key: FootprintKey) -> TableHasher {
         if let lastHasher, lastHasher.key == key { return lastHasher }
         let hasher = TableHasher(rules, key)
@@ -50,17 +50,17 @@ package final class RowTable {
     }
     private var lastHasher: TableHasher?
 
-    /// How its foreign keys call their parents, in the order of `references`; nil where the parent is not tracked.
+    /// The parent keys of its foreign keys, in the order of `references`; nil if the parent is not tracked.
     package var parents: [ParentNaming?] = []
 
     private let db: Database
     private let history: HistoryWriter
     private let quotedName: String
     private let columns: [String]
-    /// A table's own ON CONFLICT clause would swallow rows silently; only such a table's statements say OR ABORT, since
-    /// that also overrides what a trigger of the user's says.
+    /// `OR ABORT ` if the table's declaration has an ON CONFLICT clause, which could skip or replace rows silently. Other
+    /// tables get no OR clause, because it would also override the clauses in the user's triggers.
     private let abort: String
-    /// Kept when a row is taken out and put back: an index outside the table may know the row by it.
+    /// A row keeps its hidden rowid when it is removed and restored, because an index outside the table may use the rowid.
     private let hiddenRowid: String?
     private let keyCondition: String
 
@@ -86,7 +86,7 @@ package final class RowTable {
         self.firstHistoryID = history.lastID
     }
 
-    /// `OR ABORT ` for a table whose declaration may say otherwise, else nothing.
+    /// `OR ABORT ` if the table's declaration may have an ON CONFLICT clause, else an empty string.
     static func abortClause(_ db: Database, _ table: String) throws -> String {
         let sql = try String.fetchOne(
             db, sql: "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", arguments: [table])
@@ -98,7 +98,7 @@ package final class RowTable {
     package var name: String { definition.name }
     package var columnCount: Int { columns.count }
     package var hasReferences: Bool { !referencePlaces.isEmpty }
-    /// Beyond the key.
+    /// Beyond the primary key.
     package var hasUniqueColumns: Bool { !rules.uniques.isEmpty }
     var lastHistoryID: Int64 { history.lastID }
     package func rewindHistory(to id: Int64) { history.lastID = id }
@@ -113,7 +113,7 @@ package final class RowTable {
         let places = (1...columns.count).map { "?\($0)" }.joined(separator: ", ")
         return try PreparedStatement(db, "INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", "))) VALUES (\(places))")
     }
-    /// The hidden rowid of a row by its key, where the table has one under a name of its own.
+    /// Finds the hidden rowid of a row by its key. nil if the table has no hidden rowid.
     private lazy var rowidStatement: Result<PreparedStatement, any Error>? = hiddenRowid.map { rowid in
         Result { try PreparedStatement(db, "SELECT \(rowid) FROM \(quotedName) WHERE \(keyCondition)") }
     }
@@ -126,7 +126,7 @@ package final class RowTable {
     }
     private var updateStatements: [[Int]: PreparedStatement] = [:]
 
-    /// `UPDATE … SET` of some columns: the key is bound first, then the columns in their order.
+    /// `UPDATE … SET` of some columns. The key is bound first, then the columns in their order.
     private func updateStatement(_ places: [Int]) throws -> PreparedStatement {
         if let statement = updateStatements[places] { return statement }
         let keyCount = definition.primaryKey.count
@@ -160,7 +160,7 @@ package final class RowTable {
         try history.delete(row)
     }
 
-    /// Changes columns in place; the key must be the same in both.
+    /// Changes columns in place. Both rows must have the same key.
     package func update(_ old: [Value], to new: [Value]) throws {
         let places = columns.indices.filter { old[$0] != new[$0] }
         guard !places.isEmpty else { return }
@@ -171,9 +171,9 @@ package final class RowTable {
         try history.update(old, to: new)
     }
 
-    /// Takes a row out without a trace, for `restore` to put back under another key or with other unique values.
+    /// Removes a row without a history record. `restore` writes it again, with another key or other unique values.
     ///
-    /// Returns its hidden rowid, which `restore` wants back.
+    /// Returns the row's hidden rowid, which `restore` needs.
     package func remove(_ key: [Value]) throws -> Int64? {
         var rowid: Int64?
         if let statement = try rowidStatement?.get() {
@@ -187,7 +187,7 @@ package final class RowTable {
         return rowid
     }
 
-    /// Puts back a row that `remove` took out, as an update of it.
+    /// Writes a row again that `remove` removed, and logs the change as an update.
     package func restore(_ old: [Value], as new: [Value], rowid: Int64?) throws {
         try put(new, rowid: rowid)
         guard old != new else { return }
@@ -205,11 +205,11 @@ package final class RowTable {
         try statement.run()
     }
 
-    // MARK: Changes as they lie in a body
+    // MARK: Changes as bytes of a body
 
-    /// Inserts a row straight from a body's bytes; `places` maps the author's columns to this table's.
+    /// Inserts a row from a body's bytes. `places` maps the author's columns to this table's columns.
     ///
-    /// - Parameter missing: what columns hold that the author did not have, by their places.
+    /// - Parameter missing: The values of columns that the author did not have, with the indexes of these columns.
     package func insert(
         _ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer, missing: [(place: Int, value: Value)] = []
     ) throws {
@@ -220,7 +220,7 @@ package final class RowTable {
         try history.insert(values, places: places, in: bytes, missing: missing)
     }
 
-    /// Looks up the row with a key given in a body, and leaves the statement on it; nil when there is none.
+    /// Finds the row with a key given in a body. The returned statement is on that row; nil if there is none.
     ///
     /// The caller resets the statement.
     package func find(_ key: [WireValue], in bytes: UnsafeRawBufferPointer) throws -> PreparedStatement? {
@@ -231,7 +231,7 @@ package final class RowTable {
         return nil
     }
 
-    /// Updates the row on which `found` stands, in place.
+    /// Updates in place the row that `found` is on.
     package func update(
         _ found: PreparedStatement, key: [WireValue], places: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer
     ) throws {
@@ -243,7 +243,7 @@ package final class RowTable {
         try statement.run()
     }
 
-    /// Deletes the row on which `found` stands.
+    /// Deletes the row that `found` is on.
     package func delete(_ found: PreparedStatement, key: [WireValue], in bytes: UnsafeRawBufferPointer) throws {
         try history.delete(found)
         found.reset()
@@ -254,7 +254,7 @@ package final class RowTable {
 }
 
 extension DeclaredTable {
-    /// Columns whose change can meet a UNIQUE index or the key.
+    /// Columns of the primary key or a UNIQUE index.
     package func uniquePlaces(_ rules: FootprintRules) -> Set<Int> {
         var unique = Set(primaryKey)
         for index in rules.uniques { unique.formUnion(index.isCoarse ? index.coarseColumns ?? Array(columns.indices) : index.places) }

@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsSQLite
 import GRDB
 
-/// What the connection's own temp schema holds, checked before entries are applied on it.
+/// The objects of the connection's temp schema. They are checked before entries are applied on the connection.
 struct TemporarySchema {
     private let tables: Set<String>
     private let triggers: [Row]
@@ -14,8 +14,8 @@ struct TemporarySchema {
         self.triggers = try rows.filter { try $0.value("type") == "trigger" }
     }
 
-    /// - Throws: `AnnalsError` with code `schemaRefused` where a temporary table would catch what a trigger of the file
-    ///   writes or reads, or where a TEMP trigger of the program's own would change or refuse tracked rows.
+    /// - Throws: `AnnalsError` with code `schemaRefused` if a temporary table has a name that a trigger of the file writes or
+    ///   reads, or if a TEMP trigger of the program could change or refuse tracked rows.
     package func check(for userTriggers: UserTriggers) throws {
         for trigger in userTriggers.temporaries {
             guard let table = trigger.words.intersection(tables).min() else { continue }

@@ -5,18 +5,19 @@ import GRDBSQLite
 
 /// Decides which statements of which triggers run while entries are applied.
 ///
-/// 1. Applying changes the rows of tracked tables, so their triggers count; and those of every untracked table or view
-///    that a kept statement writes, and so on. Any other trigger is not even looked at.
+/// 1. Applying changes the rows of tracked tables, so the triggers of tracked tables are read. The triggers of every untracked
+///    table or view that a selected statement writes are read too, and so on. All other triggers are ignored.
 /// 2. A statement that writes a tracked table is left out.
-/// 3. A statement that writes an untracked table is kept. With a RAISE inside it cannot be split, and is refused.
-/// 4. A statement that writes a view is kept if an INSTEAD OF trigger of the view keeps something for that event. The
-///    view's other triggers for the event then stay too, empty: without them SQLite takes the view as not writable.
-/// 5. A SELECT with RAISE(ABORT), RAISE(FAIL) or RAISE(ROLLBACK) is left out: the author's row passed.
-/// 6. A SELECT with RAISE(IGNORE) is an early exit and is kept beside what it guards. Before a row of a tracked table is
-///    written it is left out: it would drop the row, and the entry shows that it did not at the author.
-/// 7. Any other SELECT is left out, unless it calls a function that is not SQLite's own. Nobody sees its result, so it is
-///    there for what the function does (SpatiaLite keeps its index that way).
-/// 8. A trigger of which nothing is left is not created.
+/// 3. A statement that writes an untracked table is selected. If it contains a RAISE it cannot be split, and is refused.
+/// 4. A statement that writes a view is selected if an INSTEAD OF trigger of the view has a selected statement for that
+///    event. Then the view's other triggers for the event are created too, with an empty body, because SQLite does not
+///    write to a view without them.
+/// 5. A SELECT with RAISE(ABORT), RAISE(FAIL) or RAISE(ROLLBACK) is left out, because the row passed the check at its author.
+/// 6. A SELECT with RAISE(IGNORE) is an early exit. It is selected together with the statements that it guards. In a BEFORE
+///    trigger of a tracked table it is left out: it would drop the row, and the entry shows that it did not at the author.
+/// 7. Any other SELECT is left out, unless it calls a function that is not built into SQLite. Nothing reads its result, so
+///    its purpose is the side effect of the function (SpatiaLite maintains its index that way).
+/// 8. A trigger without selected statements is not created.
 struct TriggerSelection {
     struct Candidate {
         package let name: String
@@ -30,13 +31,13 @@ struct TriggerSelection {
             self.definition = TriggerDefinition(sql: sql)
         }
 
-        /// Whether merge rule 7 has to know what a function does.
+        /// Whether rule 7 has to know if a function has side effects.
         var dependsOnFunctions: Bool {
             definition?.statements.contains { $0.effect == .reads && $0.raises.isEmpty && !$0.functions.isEmpty } ?? false
         }
     }
 
-    /// What an INSTEAD OF trigger answers.
+    /// The view and the event that an INSTEAD OF trigger implements.
     private struct ViewWrite: Hashable {
         let view: String
         let event: TriggerEvent
@@ -68,7 +69,7 @@ struct TriggerSelection {
         for table in tracked.sorted() { try visit(table) }
     }
 
-    /// Views may write views, so this goes on until nothing is added.
+    /// Triggers of views may write to views, so this repeats until nothing is added.
     private mutating func findEffectiveViewWrites() {
         let triggers = views.flatMap { view in candidates[view, default: []].compactMap { $0.definition } }
         var count: Int
@@ -80,7 +81,7 @@ struct TriggerSelection {
         } while effectiveViewWrites.count > count
     }
 
-    /// Chooses the triggers of a table, after those which they fire.
+    /// Selects the triggers of a table, after the triggers that they fire.
     private mutating func visit(_ table: String) throws {
         guard reached.insert(table).inserted else { return }
         for candidate in candidates[table, default: []] {
@@ -107,7 +108,7 @@ struct TriggerSelection {
     private func kept(of trigger: TriggerDefinition) -> [TriggerStatement] {
         let kept = trigger.statements.filter { isKept($0, in: trigger) }
         let hasEffect = kept.contains { $0.raises.isEmpty || $0.effect != .reads }
-        // On an untracked table an early exit alone has an effect: it keeps a row out.
+        // On an untracked table, an early exit has an effect by itself: it rejects a row.
         return hasEffect || isUntrackedTable(trigger.table.foldedIdentifier) ? kept : []
     }
 

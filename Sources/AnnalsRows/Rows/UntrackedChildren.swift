@@ -4,21 +4,21 @@ import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
-/// Rows without history that refer to tracked ones, kept right in a merge (law 4).
+/// Keeps the references of untracked rows to tracked rows valid during a merge (law 4).
 ///
-/// They are this machine's own, and the space knows nothing of them. So they follow a parent that got another key, and do what their
-/// foreign key declares where a parent goes; where it declares nothing that can be done, the pull is refused.
+/// Untracked rows are local and are not in the space. So they follow a parent that gets another key. If a parent is deleted, the
+/// action of their foreign key is done. If the action cannot be done, the pull is refused.
 package final class UntrackedChildren {
-    /// The session owns it.
+    /// The session owns this object.
     private unowned let session: MergeSession
-    /// What their foreign keys refer to and may have gone.
+    /// Tuples of parents that untracked foreign keys refer to, and that may be gone.
     private var gone: [UntrackedReference: Set<[Value]>] = [:]
 
     init(session: MergeSession) {
         self.session = session
     }
 
-    /// A row of a tracked table goes, or gets other values in columns that are referred to.
+    /// To be called if a row of a tracked table is deleted, or changes in columns that are referenced.
     package func noteGone(_ table: RowTable, _ row: [Value]) {
         for reference in session.registry.untrackedReferences(to: table.name) {
             let tuple = reference.parentColumns.compactMap { column in table.definition.place(of: column).map { row[$0] } }
@@ -27,7 +27,7 @@ package final class UntrackedChildren {
         }
     }
 
-    /// Rows of this store got other keys, all at once.
+    /// Updates the references to rows of this store that got other keys. All keys change at once.
     package func follow(_ renamings: [RenumberedRows.Renaming]) throws {
         for (parent, renamings) in Dictionary(grouping: renamings, by: \.old.table) {
             guard let entry = session.registry.table(named: parent) else { continue }
@@ -41,7 +41,7 @@ package final class UntrackedChildren {
         }
     }
 
-    /// At once, since a number that one row gave up may be another's now.
+    /// One statement for all rows, because the old number of one row may be the new number of another.
     private func move(_ reference: UntrackedReference, _ moves: [(old: [Value], new: [Value])]) throws {
         let moves = moves.filter { $0.old != $0.new }
         guard !moves.isEmpty else { return }
@@ -53,22 +53,22 @@ package final class UntrackedChildren {
         }
     }
 
-    /// Before COMMIT: has rows do what their foreign keys declare where a parent is gone.
+    /// To be called before COMMIT. Does the actions of the foreign keys whose parents are gone.
     ///
-    /// - Throws: `AnnalsError` of code constraint where they declare nothing that can be done.
+    /// - Throws: `AnnalsError` with code `constraint` if an action cannot be done.
     package func settle() throws {
         try forEachLeft(settle)
         gone = [:]
     }
 
-    /// The first table without history of which rows would be left without a parent.
+    /// The first untracked table with rows that would have no parent.
     package func firstLeft() throws -> String? {
         var first: String?
         try forEachLeft { reference, _ in first = first ?? reference.table }
         return first
     }
 
-    /// - Parameter visit: told of a foreign key with such rows, and what finds them.
+    /// - Parameter visit: Called for each foreign key with rows that have no parent, with an SQL condition that finds these rows.
     private func forEachLeft(_ visit: (UntrackedReference, _ areLeft: String) throws -> Void) throws {
         for reference in session.registry.untrackedReferences {
             guard let tuples = gone[reference] else { continue }
@@ -102,8 +102,8 @@ package final class UntrackedChildren {
         reference.columns.enumerated().map { "gone.old\($0) = child.\(SQL.quote($1))" }.joined(separator: " AND ")
     }
 
-    /// Has values of the parent's columns in a temporary table meanwhile, so that a table without an index is read once for all of them. They
-    /// compare there as they do in the parent.
+    /// Fills a temporary table with tuples of the parent's columns for the time of `body`. So a table without an index is read once for
+    /// all tuples. The temporary table compares values as the parent does.
     private func withTuples(
         _ reference: UntrackedReference, _ tuples: [(old: [Value], new: [Value])], _ body: (_ isListed: String) throws -> Void
     ) throws {
@@ -138,7 +138,7 @@ package final class UntrackedChildren {
         }
     }
 
-    /// Whether another table's rows would have to go as well.
+    /// Whether rows of another table refer to this table.
     private func isReferenced(_ table: String) throws -> Bool {
         let sql = """
             SELECT 1 FROM main.sqlite_master AS m, pragma_foreign_key_list(m.name, 'main') AS f

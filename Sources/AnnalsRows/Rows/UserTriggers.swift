@@ -3,37 +3,37 @@ import AnnalsSchema
 package import AnnalsSQLite
 package import GRDB
 
-/// The user's own triggers, as far as they run while the entries of others are applied.
+/// The parts of the user's own triggers that run while entries of other replicas are applied.
 ///
-/// An entry holds the effects that its author's triggers had on tracked tables, so these must not come a second time;
-/// but an untracked table that a trigger keeps, such as a full-text index, a counter or a log, is in no entry and must
-/// follow the rows (merge rule 19). One trigger may do both. Changing the triggers of the file would lock out its other
-/// writers, and change its schema for all of them at every sync.
+/// An entry holds the effects that the triggers of its author had on tracked tables, so these effects must not be repeated.
+/// An untracked table that a trigger maintains, such as a full-text index, a counter or a log, is in no entry and must
+/// follow the rows (merge rule 19). One trigger may write both kinds of tables. A change of the triggers in the file would
+/// lock out its other writers, and would change its schema for all of them at every sync.
 ///
-/// So the applying connection turns off all persistent triggers for itself (SQLite still runs those of the temp schema
-/// then), and instead of each trigger that keeps untracked tables it has a TEMP trigger for as long as it applies: same
-/// timing, event, columns and WHEN, with the statements that write untracked tables only. Nothing is written to the file.
+/// So the applying connection turns off all persistent triggers for itself. SQLite still runs the triggers of the temp schema
+/// then. Each trigger that maintains untracked tables is replaced by a TEMP trigger while entries are applied. It has the same
+/// timing, event, columns and WHEN, and only the statements that write untracked tables. Nothing is written to the file.
 ///
-/// - What writes tracked tables is left out, and so is what writes nothing: a validation with RAISE(ABORT) was passed at
-///   the author. `TriggerSelection` has the exact rules.
-/// - PRAGMA recursive_triggers means for the TEMP triggers what it means for the originals.
-/// - Entries must be applied by plain INSERT, UPDATE and DELETE: an OR clause would override those in the triggers.
-/// - A name in the body of a TEMP trigger is looked up in the temp schema first. `install` therefore refuses a temporary
-///   table that has a name such a body uses.
+/// - Statements that write tracked tables are left out, and so are statements that write nothing: the row passed a
+///   validation with RAISE(ABORT) at its author. `TriggerSelection` has the exact rules.
+/// - PRAGMA recursive_triggers has the same meaning for the TEMP triggers as for the originals.
+/// - Entries must be applied with plain INSERT, UPDATE and DELETE. An OR clause would override the clauses in the triggers.
+/// - SQLite looks up a name in the body of a TEMP trigger in the temp schema first. So `install` refuses a temporary table
+///   with a name that the body of a trigger uses.
 package struct UserTriggers: Sendable {
-    /// One trigger to be created.
+    /// One trigger to create.
     package struct Temporary: Sendable {
-        /// What it is called in the file.
+        /// Its name in the file.
         package let name: String
         package let definition: TriggerDefinition
         package let statements: [String]
-        /// Every word in it, folded.
+        /// Every word of its statements and condition, folded.
         package let words: Set<String>
     }
 
-    /// A trigger comes after those that its statements fire.
+    /// A trigger comes after the triggers that its statements fire.
     package let temporaries: [Temporary]
-    /// The tables whose rows applying changes, directly or by a kept trigger, folded.
+    /// The tables with rows that applying changes, directly or by a selected trigger, folded.
     package let reached: Set<String>
     /// Folded.
     package let tracked: Set<String>
@@ -47,16 +47,16 @@ package struct UserTriggers: Sendable {
     /// Whether no trigger has to run.
     package var isEmpty: Bool { temporaries.isEmpty }
 
-    /// Decides what has to run when rows of the tracked tables change. Reads the schema, writes nothing.
+    /// Selects the triggers that have to run when rows of the tracked tables change. Reads the schema and writes nothing.
     ///
-    /// One query where the file has no triggers but ours, whose names begin with `annals_`.
+    /// Runs one query if the file has no triggers except those of Annals, which have names with the prefix `annals_`.
     ///
     /// - Parameter tracked: Names of tables, in any case.
-    /// - Throws: `AnnalsError` with code `schemaRefused`, naming the trigger, where one cannot be split.
+    /// - Throws: `AnnalsError` with code `schemaRefused`, with the name of the trigger, if a trigger cannot be split.
     package static func plan(_ db: Database, tracked: Set<String>) throws -> UserTriggers {
         let tracked = Set(tracked.map(\.foldedIdentifier))
-        // The newest first: SQLite fires triggers in that order, those of the temp schema in the opposite one. It
-        // promises neither, but whoever relies on it should see no difference.
+        // The newest trigger first. SQLite fires persistent triggers in that order, and triggers of the temp schema in the
+        // opposite order. SQLite does not promise either order, but programs may depend on it.
         let triggers = try Row.fetchAll(
             db,
             sql: """
@@ -73,16 +73,16 @@ package struct UserTriggers: Sendable {
             candidates: candidates,
             tracked: tracked,
             views: Set(views.map(\.foldedIdentifier)),
-            // Several hundred names, and hardly ever needed.
+            // The list has several hundred names and is rarely needed.
             harmlessFunctions: candidates.contains(where: \.dependsOnFunctions) ? try harmlessFunctions(db) : [])
         try selection.run()
         return UserTriggers(temporaries: selection.chosen, reached: selection.reached, tracked: tracked)
     }
 
-    /// Creates the TEMP triggers, and has SQLite compile each, so that what is missing here (a function, a module, a
-    /// table) shows before anything is applied. To be called outside a transaction, with persistent triggers off.
+    /// Creates the TEMP triggers and lets SQLite compile each. So a missing function, module or table is found before anything
+    /// is applied. To be called outside a transaction, with persistent triggers off.
     ///
-    /// - Throws: `AnnalsError` with code `schemaRefused`, naming the trigger; then none of them is left.
+    /// - Throws: `AnnalsError` with code `schemaRefused`, with the name of the trigger. Then none of the triggers is left.
     package func install(_ db: Database) throws {
         try remove(db)
         try TemporarySchema(db).check(for: self)
@@ -103,7 +103,7 @@ package struct UserTriggers: Sendable {
         }
     }
 
-    /// Drops what `install` created, even where the access was cancelled.
+    /// Drops the triggers that `install` created, also after the access was cancelled.
     package func remove(_ db: Database) throws {
         let names = try SQLiteStatements.names(
             "SELECT name FROM temp.sqlite_master WHERE type = 'trigger' AND name GLOB '\(Self.temporaryPrefix)*'", on: db)
@@ -118,15 +118,15 @@ package struct UserTriggers: Sendable {
         temporaryPrefix + String(index + 1)
     }
 
-    /// SQLite's own functions, and its modules, which in FROM look like functions. None of them writes.
+    /// SQLite's built-in functions, and its modules, which look like functions in FROM. None of them writes.
     private static func harmlessFunctions(_ db: Database) throws -> Set<String> {
         let names = try String.fetchAll(
             db, sql: "SELECT name FROM pragma_function_list WHERE builtin UNION SELECT name FROM pragma_module_list")
         return Set(names.map(\.foldedIdentifier))
     }
 
-    /// A statement that fires the trigger; it is compiled, never run. Nil where no statement fires it: UPDATE OF a
-    /// column that does not exist.
+    /// A statement that fires the trigger. It is compiled and never run. nil if no statement fires the trigger, as with UPDATE OF
+    /// a column that does not exist.
     private func firingSQL(_ db: Database, _ trigger: TriggerDefinition) throws -> String? {
         // Columns that are neither hidden nor generated.
         let columns = try String.fetchAll(

@@ -1,18 +1,18 @@
 public import AnnalsCore
 public import AnnalsHistory
 
-/// Who wrote each column of a row as it stands now.
+/// The writer of each column of a row in its current state.
 ///
 ///     let blame = try await store.blame(table: "customer", key: [.integer(7)])
 ///     for column in blame.columns { print(column.name, column.value, column.writer) }
 public struct Blame: Hashable, Sendable {
-    /// Who wrote a value.
+    /// The writer of a value.
     public enum Writer: Hashable, Sendable {
-        /// Its author, origin, process and time are the transaction's.
+        /// The transaction has the author, origin, process and time.
         case transaction(HistoryTransaction)
-        /// It is older than what history still holds of the table.
+        /// The value is older than the history that the store still holds of the table.
         case beforeHistory
-        /// Nobody: the column was added to a row that was there, and has its default.
+        /// The column was added when the row existed already, and the row has the column's default. No transaction wrote it.
         case columnDefault
     }
 
@@ -23,7 +23,7 @@ public struct Blame: Hashable, Sendable {
         case moved(to: [Value], HistoryTransaction)
     }
 
-    /// A column with its present value, or the last one of a row that is gone.
+    /// A column with its current value. If no row has the key now, the last value.
     public struct Column: Hashable, Sendable {
         public var name: String
         public var value: Value
@@ -35,6 +35,6 @@ public struct Blame: Hashable, Sendable {
     public var key: [Value]
     /// All stored columns in the table's order.
     public var columns: [Column]
-    /// nil while the row is there.
+    /// nil if a row has the key now.
     public var end: End?
 }

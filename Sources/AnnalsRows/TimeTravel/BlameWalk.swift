@@ -4,14 +4,14 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Goes back through what became of one row, newest first, until every column has its writer.
+/// Reads the history of one row backward, newest transaction first, until every column has a writer.
 ///
-/// Raw changes have no index by key: SQLite looks through those of the table, newest first, for the row's key, and stops
-/// where the row was inserted. The transactions found are folded, so what counts is their net change. A changed key is
-/// followed back.
+/// Raw changes have no index by key. SQLite scans the table's raw changes for the row's key, newest first, and stops where the
+/// row was inserted. Each transaction that it finds is folded to its net change. If the key changed, the scan continues with
+/// the old key.
 ///
-/// A rebase undoes work and lays it on again. What it wrote is told as the work of the transaction whose value it is, where
-/// there is one before it; what the rebase itself made, as by a policy that adds, is the rebase's.
+/// A rebase undoes transactions and repeats them. A value that a rebase wrote is attributed to the earlier transaction that
+/// wrote the same value, if there is one. A value that the rebase made, as with the policy `sum`, is attributed to the rebase.
 package struct BlameWalk {
     private let db: Database
     private let entry: TrackedTables.Entry
@@ -20,15 +20,15 @@ package struct BlameWalk {
     private let rule: IdentityRule
     /// Newest first.
     private let searches: [KeySearch]
-    /// The newest transaction of which the table's rows cannot be told any more.
+    /// The table's history is complete only after this transaction.
     private let floor: Int64
     private var key: [Value]
     private var values: [Value] = []
     private var writers: [Int: Blame.Writer] = [:]
-    /// The rebases that wrote what is still looked for.
+    /// The newest rebase that wrote a column's value. It is the writer if no earlier transaction wrote the value.
     private var rebases: [Int: HistoryTransaction] = [:]
 
-    /// - Throws: `AnnalsError` with code `notTracked`, or `usage` for a key that is none of this table's.
+    /// - Throws: `AnnalsError` with code `notTracked`, or `usage` if the key does not fit the table.
     package init(_ db: Database, table name: String, key given: [Value]) throws {
         self.db = db
         let tables = try TrackedTables.load(db)
@@ -56,7 +56,7 @@ package struct BlameWalk {
         }
     }
 
-    /// - Throws: `AnnalsError` with code `usage` when no row has the key, and none had it in history.
+    /// - Throws: `AnnalsError` with code `usage` if no row has the key now or had it in history.
     package mutating func run() throws -> Blame {
         let definition = entry.definition
         var end: Blame.End?
@@ -80,7 +80,7 @@ package struct BlameWalk {
             end: end)
     }
 
-    // MARK: A row that is gone
+    // MARK: A deleted or moved row
 
     private func findEnd() throws -> (row: [Value], end: Blame.End, number: Int64) {
         let identity = identity(key)
@@ -98,7 +98,7 @@ package struct BlameWalk {
             hint: "Text that looks like a number is given as 'text'")
     }
 
-    // MARK: Back through history
+    // MARK: Backward through history
 
     private mutating func walk(before last: Int64) throws {
         var number = last
@@ -120,7 +120,7 @@ package struct BlameWalk {
 
     private mutating func note(_ transaction: HistoryTransaction, old: [Value]?, new: [Value]) {
         for place in values.indices where writers[place] == nil && (old.map { $0[place] != new[place] } ?? true) {
-            // Under a rebase only who wrote this very value counts.
+            // After a rebase was found, only a transaction that wrote this same value is the writer.
             guard new[place] == values[place] else { continue }
             if transaction.origin == .rebase {
                 if rebases[place] == nil { rebases[place] = transaction }
@@ -130,14 +130,14 @@ package struct BlameWalk {
         }
     }
 
-    /// The row began here, so nobody earlier wrote it.
+    /// To be called when the row's insert is found. No earlier transaction can have written its columns.
     private mutating func noteRest(_ transaction: HistoryTransaction, _ new: [Value]) {
         for place in values.indices where writers[place] == nil {
             writers[place] = .transaction(rebases[place] ?? transaction)
         }
     }
 
-    /// Columns that the table had not yet at that time.
+    /// Columns that the table did not have yet at that time.
     private mutating func noteColumnsAdded(since number: Int64) {
         guard let layout = searches.first(where: { $0.lastFound == number }) else { return }
         for place in values.indices where writers[place] == nil && rebases[place] == nil && !layout.translation.holds(place) {
@@ -151,7 +151,7 @@ package struct BlameWalk {
         .key(zip(key, rule.collations).map { IdentityRule.folded($0, collation: $1) })
     }
 
-    /// The newest transaction before `number` with a raw change of a row under the key.
+    /// The newest transaction before `number` with a raw change of a row with the key.
     private func newest(before number: Int64) throws -> Int64? {
         for search in searches {
             if let found = try search.newest(key, before: number) { return found > floor ? found : nil }
@@ -159,7 +159,7 @@ package struct BlameWalk {
         return nil
     }
 
-    /// What a transaction did to the table's row for which a condition holds.
+    /// The net change of a transaction to the first row of the table that fulfils a condition.
     private func change(in number: Int64, where isMeant: (NetChange) -> Bool) throws -> NetChange? {
         var found: NetChange?
         for part in try changes.parts(of: number) where part.entry.id == entry.id {
@@ -169,7 +169,7 @@ package struct BlameWalk {
     }
 }
 
-/// Looks for a row's key in the raw changes of one column list.
+/// Searches a row's key in the raw changes of one layout of the table.
 private final class KeySearch {
     let translation: LayoutTranslation
     /// The transaction that `newest` returned last.
@@ -179,7 +179,7 @@ private final class KeySearch {
     private let change: PreparedStatement
     private let span: PreparedStatement
 
-    /// nil where the table had not all columns of its key yet.
+    /// nil if this layout does not have all columns of the key.
     init?(_ db: Database, _ layout: TrackedTable, _ translation: LayoutTranslation) throws {
         let definition = translation.entry.definition
         let places = definition.primaryKey.compactMap { place in layout.columns.indices.first { translation.place($0) == place } }
@@ -219,7 +219,7 @@ private final class KeySearch {
         span.bind(1, number)
         span.bind(2, change.integer(0))
         defer { span.reset() }
-        // A raw change whose transaction is gone belongs to none.
+        // A raw change belongs to no transaction if its transaction was purged.
         lastFound = try span.step() && span.integer(1) >= change.integer(0) ? span.integer(0) : nil
         return lastFound
     }

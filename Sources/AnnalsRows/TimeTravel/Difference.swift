@@ -3,7 +3,7 @@ package import AnnalsHistory
 import AnnalsSchema
 package import GRDB
 
-/// How many rows differ between two points of history.
+/// The number of rows that differ between two points of history.
 public struct DifferenceCount: Hashable, Sendable {
     public internal(set) var inserted = 0
     public internal(set) var updated = 0
@@ -20,10 +20,10 @@ public struct DifferenceCount: Hashable, Sendable {
     }
 }
 
-/// The rows that differ between two points of history, in the tables and columns that there are now.
+/// The rows that differ between two points of history, in the current tables and columns.
 ///
-/// The transactions between the points are read in one read transaction and folded in a temporary database. What is
-/// visited afterwards comes from there: whoever takes long over it keeps no other program from writing.
+/// One read transaction reads the transactions between the points and folds them in a temporary database. The rows are visited
+/// from there. So a slow visit does not keep other programs from writing.
 package struct Difference {
     package let db: Database
     package let environment: CaptureEnvironment
@@ -44,7 +44,7 @@ package struct Difference {
         }
     }
 
-    /// Visits every row that differs, parents' tables first.
+    /// Visits every row that differs. Tables of parents come first.
     package func forEachChange(from: HistoryToken, to: HistoryToken, _ visit: (HistoryChange) throws -> Void) throws -> DifferenceCount {
         try folded(from, to) { folded in
             var count = DifferenceCount()
@@ -59,7 +59,7 @@ package struct Difference {
         }
     }
 
-    /// Writes SQL that turns the state at `from` into the one at `to`; see `DifferenceSQL`.
+    /// Writes SQL that changes the state at `from` into the state at `to` (see `DifferenceSQL`).
     package func writeSQL(from: HistoryToken, to: HistoryToken, _ write: (String) throws -> Void) throws -> DifferenceCount {
         let script = try DifferenceSQL(db)
         return try folded(from, to) { folded in
@@ -102,8 +102,8 @@ package struct Difference {
     }
 }
 
-/// Named bounds of comparing two points.
+/// Limits of comparing two points.
 enum DifferenceLimits {
-    /// Page cache of the temporary database.
+    /// The page cache of the temporary database.
     static let cacheKibibytes = 8_192
 }

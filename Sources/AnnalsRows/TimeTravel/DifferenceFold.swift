@@ -4,18 +4,18 @@ import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
-/// Folds what a stretch of transactions did into what differs between its ends, row by row.
+/// Folds the changes of consecutive transactions into the differences between the first and the last state, row by row.
 ///
-/// Net changes are put down in tables of an attached temporary database as they are read, and come back sorted by key: of
-/// each key's changes the first says what was there before, the last what is there after. So memory stays flat however
-/// much was changed; SQLite sorts on disk what does not fit into its cache.
+/// Net changes are written to tables of an attached temporary database, and read sorted by key. The first change of a key has
+/// the row before, the last change has the row after. So memory stays constant with any number of changes: SQLite sorts on
+/// disk if its cache is too small.
 ///
 ///     let fold = DifferenceFold(db, schema: "annals_copy", changes: changes)
 ///     for number in 5...17 { try fold.add(transaction: number) }
 ///     for table in fold.tables { try fold.forEachRow(of: table) { row in … } }
 ///
-/// Rows are told apart by their keys, as the key's index compares them. Rows whose key holds NULL are told by all their
-/// values, as many as there are.
+/// Rows are identified by their keys, as the key's index compares them. Rows with NULL in the key are identified by all their
+/// values and counted.
 final class DifferenceFold {
     private let db: Database
     private let schema: String
@@ -28,7 +28,7 @@ final class DifferenceFold {
         self.changes = changes
     }
 
-    /// Takes in what a transaction did to tables that are tracked now. Transactions come in their order.
+    /// Adds the changes of a transaction to currently tracked tables. Transactions must be added in their order.
     package func add(transaction number: Int64) throws {
         for part in try changes.parts(of: number) {
             let table = try gathered(part.entry)
@@ -36,14 +36,14 @@ final class DifferenceFold {
         }
     }
 
-    /// The tables of which something was taken in, parents first.
+    /// The tables with added changes, parents first.
     package var tables: [TrackedTables.Entry] {
         func place(_ entry: TrackedTables.Entry) -> Int { changes.tables.order[entry.definition.name] ?? .max }
         return gathered.values.map(\.entry).sorted { (place($0), $0.id) < (place($1), $1.id) }
     }
 
-    /// Visits the rows of one table that differ, with what they were before and what they are after. It can be repeated,
-    /// and reads nothing of the store.
+    /// Visits the rows of one table that differ, with their values before and after. Can be called again, and does not read the
+    /// store.
     package func forEachRow(of entry: TrackedTables.Entry, _ visit: (NetChange) throws -> Void) throws {
         try gathered[entry.id]?.forEachRow(visit)
     }
@@ -57,7 +57,7 @@ final class DifferenceFold {
 }
 
 extension NetChange {
-    /// Gives each of two changes of a row what it leaves out and the other holds: a value that is left out stays as it was.
+    /// Copies values between two changes of a row, if one leaves a value out and the other holds it. A left-out value is unchanged.
     fileprivate mutating func fill(from next: inout NetChange) {
         guard let before = next.old else { return }
         for place in leftOut where !next.leftOut.contains(place) { old?[place] = before[place] }
@@ -68,7 +68,7 @@ extension NetChange {
     }
 }
 
-/// The changes of one table, as they lie in the temporary database.
+/// The changes of one table in the temporary database.
 private final class GatheredTable {
     let entry: TrackedTables.Entry
     private let db: Database
@@ -79,12 +79,12 @@ private final class GatheredTable {
     private let insert: PreparedStatement
     private let insertLoose: PreparedStatement
 
-    /// Columns that come before the values.
+    /// Columns before the values.
     private enum Head {
         static let number = 0
         static let hasOld = 1
         static let hasNew = 2
-        /// Places of values that history leaves out, with spaces between.
+        /// Column numbers of the values that history leaves out, separated by spaces.
         static let leftOut = 3
         static let count = 4
     }
@@ -99,7 +99,7 @@ private final class GatheredTable {
         let olds = (0..<count).map { "o\($0)" }
         let news = (0..<count).map { "n\($0)" }
         let columns = ["number", "has_old", "has_new", "left_out"] + olds + news
-        // Without declared types a value stays exactly as it was.
+        // Columns without a declared type store each value unchanged.
         try db.execute(
             sql:
                 "CREATE TABLE \(name)(\(columns.joined(separator: ", "))); CREATE TABLE \(looseName)(\((["step"] + olds).joined(separator: ", ")))"
@@ -109,7 +109,7 @@ private final class GatheredTable {
         insertLoose = try PreparedStatement(db, "INSERT INTO \(looseName) VALUES (\(places(count + 1)))")
     }
 
-    // MARK: Taking in
+    // MARK: Adding
 
     func add(_ change: NetChange, _ number: Int64) throws {
         let old = try keyed(change.old, step: -1)
@@ -122,7 +122,7 @@ private final class GatheredTable {
         }
     }
 
-    /// The row where it can be told by its key; any other is counted by its values.
+    /// The row, if its key identifies it. Any other row is counted by its values, and the result is nil.
     private func keyed(_ row: [Value]?, step: Int64) throws -> [Value]? {
         guard let row, rule.isKeyless(row) else { return row }
         insertLoose.bind(1, step)
@@ -143,17 +143,17 @@ private final class GatheredTable {
         try insert.run()
     }
 
-    // MARK: Giving out
+    // MARK: Reading
 
     func forEachRow(_ visit: (NetChange) throws -> Void) throws {
         try forEachKeyed(visit)
         try forEachLoose(visit)
     }
 
-    /// One key's changes come one after another, the oldest first.
+    /// The changes of one key follow each other, the oldest first.
     ///
-    /// Within one transaction a row may have left the key and another have come to it: then what left was there before it,
-    /// and what came is there after it.
+    /// Within one transaction a row may leave the key and another row may take it. Then the row that left is the row before the
+    /// transaction, and the row that came is the row after it.
     private func forEachKeyed(_ visit: (NetChange) throws -> Void) throws {
         let terms = zip(rule.key, rule.collations).map { place, collation in
             "CASE WHEN has_old THEN o\(place) ELSE n\(place) END COLLATE \(Collation.isBuiltIn(collation) ? collation : Collation.binary)"
@@ -193,7 +193,7 @@ private final class GatheredTable {
         return (text.string ?? "").split(separator: " ").compactMap { Int($0) }
     }
 
-    /// Rows of equal values come one after another, whatever became of each.
+    /// Rows with equal values follow each other. Only the balance of inserts and deletes counts.
     private func forEachLoose(_ visit: (NetChange) throws -> Void) throws {
         let terms = (0..<count).flatMap { ["typeof(o\($0))", "o\($0)"] }
         let rows = try PreparedStatement(db, "SELECT * FROM \(looseName) ORDER BY \(terms.joined(separator: ", "))")

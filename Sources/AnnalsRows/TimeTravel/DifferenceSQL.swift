@@ -6,12 +6,12 @@ import GRDB
 
 /// Writes a difference as SQL for the `sqlite3` shell, or any program that runs statements one after another.
 ///
-/// Foreign keys and CHECKs are off meanwhile, as the rows of both states are given, whatever led to them. Triggers of the
-/// user's that write tracked tables are dropped before and made again after, since their effects are among the rows;
-/// those that only keep untracked tables, such as a full-text index, stay and run.
+/// The script turns foreign keys and CHECKs off, because it holds all rows of the resulting state. The user's triggers that
+/// write tracked tables are dropped first and created again at the end, because the rows hold their effects. Triggers that
+/// write only untracked tables, such as a full-text index, stay and run.
 ///
-/// Rows may have swapped unique values, so each table is gone through twice: first the rows are taken out that go or
-/// change such a value, then rows are written.
+/// Rows may have swapped unique values, so each table has two passes. The first pass removes the rows that are deleted or
+/// that change a unique value. The second pass writes rows.
 struct DifferenceSQL {
     private struct Trigger {
         var name: String
@@ -38,7 +38,7 @@ struct DifferenceSQL {
                 WHERE type = 'trigger' AND substr(name, 1, 7) COLLATE NOCASE <> 'annals_' ORDER BY rowid
                 """)
         guard !rows.isEmpty else { return [] }
-        // Where one cannot be divided, none counts as harmless.
+        // If a trigger cannot be split, all triggers of tracked tables are dropped.
         let kept = (try? UserTriggers.plan(db, tracked: tracked).temporaries) ?? []
         let harmless = Set(kept.filter { $0.statements.count == $0.definition.statements.count }.map(\.name))
         return try rows.compactMap { row in
@@ -48,7 +48,7 @@ struct DifferenceSQL {
         }
     }
 
-    // MARK: Around the rows
+    // MARK: Before and after the rows
 
     package func head(from: HistoryToken, to: HistoryToken) -> String {
         """
@@ -60,7 +60,7 @@ struct DifferenceSQL {
         """ + dropped.map { "DROP TRIGGER IF EXISTS \(SQL.quote($0.name));\n" }.joined()
     }
 
-    /// The statement's end stands on a line of its own, lest a comment at the trigger's end swallow it.
+    /// The semicolon is on a line of its own, because a comment at the end of the trigger could hide it.
     var foot: String {
         dropped.map { "\($0.sql)\n;\n" }.joined() + "COMMIT;\nPRAGMA ignore_check_constraints = OFF;\n"
     }
@@ -73,7 +73,7 @@ struct DifferenceSQL {
 
     // MARK: Rows
 
-    /// The statements for one table's rows.
+    /// The statements for the rows of one table.
     struct Statements {
         private let definition: DeclaredTable
         private let unique: Set<Int>
@@ -91,12 +91,12 @@ struct DifferenceSQL {
             columns = definition.columns.map { SQL.quote($0.name) }
         }
 
-        /// For the first pass; nil where nothing is to be done.
+        /// For the first pass; nil if there is nothing to remove.
         func takingOut(_ change: NetChange) -> String? {
             guard let old = change.old, isMoved(change) else { return nil }
             let delete = "DELETE FROM \(name) WHERE \(condition(old));\n"
             guard change.new != nil, !change.leftOut.isEmpty else { return delete }
-            // Values that history leaves out stay in the file, and wait beside the table.
+            // Values that history leaves out are kept in a temporary table until the second pass.
             let list = columns.joined(separator: ", ")
             return """
                 CREATE TEMP TABLE IF NOT EXISTS \(withheld) AS SELECT \(list) FROM \(name) WHERE 0;
@@ -124,7 +124,7 @@ struct DifferenceSQL {
                 """
         }
 
-        /// Where rows are that were taken out and come back with values that the script does not hold.
+        /// The temporary table for removed rows that are written again with values that the script does not hold.
         private var withheld: String { "temp.\(SQL.quote("annals_withheld_\(definition.name)"))" }
 
         private func isMoved(_ change: NetChange) -> Bool {
@@ -132,7 +132,7 @@ struct DifferenceSQL {
             return unique.contains { old[$0] != new[$0] }
         }
 
-        /// A row whose key holds NULL is found by all its values, one of those that have them.
+        /// A row with NULL in its key is found by all its values. If several rows have these values, one of them is used.
         private func condition(_ row: [Value]) -> String {
             guard definition.primaryKey.contains(where: { row[$0].isNull }), let rowid = definition.rowidName else {
                 return definition.primaryKey.enumerated().map { part, place in
@@ -152,7 +152,7 @@ struct DifferenceSQL {
 }
 
 extension Value {
-    /// As SQLite's `typeof` calls it.
+    /// The result of SQLite's `typeof`.
     fileprivate var storageClass: String {
         switch self {
         case .null: "null"

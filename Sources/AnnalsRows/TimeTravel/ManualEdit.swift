@@ -3,8 +3,8 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// One row as a person wants it, and the constraints in its way by name: one clear line, instead of SQLite's words or a
-/// COMMIT that fails.
+/// A change of one row that a person decided. If a constraint prevents it, the error names the constraint, instead of showing
+/// SQLite's message or a COMMIT that fails.
 package struct ManualEdit {
     package let db: Database
     package let table: DeclaredTable
@@ -30,7 +30,7 @@ package struct ManualEdit {
         }
     }
 
-    /// Writes the columns that differ, if any do.
+    /// Writes the columns that differ, if there are any.
     package func update(_ row: [Value], to values: [String: Value]) throws {
         var after = row
         for (column, value) in values { if let place = table.place(of: column) { after[place] = value } }
@@ -59,7 +59,7 @@ package struct ManualEdit {
             let reason = error.extendedResultCode == .SQLITE_CONSTRAINT_FOREIGNKEY ? try reference(before, after, isWritten: false) : nil
             throw refusal(what, before ?? after ?? [], reason ?? error.message ?? "a constraint forbids it")
         }
-        // What is checked at COMMIT only.
+        // References that SQLite would check only at COMMIT.
         if let reason = try reference(before, after, isWritten: true) { throw refusal(what, before ?? after ?? [], reason) }
     }
 
@@ -72,9 +72,10 @@ package struct ManualEdit {
 
     // MARK: References
 
-    /// The foreign key that forbids it; nil when none does.
+    /// Describes the foreign key that prevents the change; nil if there is none.
     ///
-    /// - Parameter isWritten: the row is as it was decided, and what is left without a parent counts; else it is as before.
+    /// - Parameter isWritten: Whether the change is written already. If so, rows left without a parent are found; else the rows
+    ///   before the change are checked.
     private func reference(_ before: [Value]?, _ after: [Value]?, isWritten: Bool) throws -> String? {
         if let after {
             for key in table.foreignKeys {
@@ -124,7 +125,7 @@ package struct ManualEdit {
         return statement
     }
 
-    /// A key for a message that its own user reads.
+    /// A key as text, for a message to the owner of the data.
     package static func text(_ key: [Value], _ names: [String]) -> String {
         zip(names, key).map { name, value in
             switch value {

@@ -4,14 +4,15 @@ import AnnalsMerge
 package import AnnalsSchema
 package import GRDB
 
-/// Does the inverse of a transaction to the rows as they are now.
+/// Applies the inverse of a transaction to the current rows.
 ///
-/// Every row is compared with what the transaction left before it is touched. Where later work changed the same column, or
-/// a row that would go or come, that is in the way: it is named, and overwritten only by force.
+/// Every row is compared with the result of the transaction before it is changed. If a later transaction changed the same
+/// column, or a row that the revert would delete or insert, this is an obstacle. The error names it, and only force
+/// overwrites it.
 ///
-/// Two passes, because the transaction may have swapped keys or unique values: first the rows are taken out that it
-/// inserted or changed so, then rows are written. Foreign keys and triggers are off meanwhile, as when entries are applied;
-/// what cascaded is in the transaction, and references are checked at the end.
+/// There are two passes, because the transaction may have swapped keys or unique values. The first pass removes the rows that
+/// the transaction inserted or changed in this way. The second pass writes rows. Foreign keys and triggers are off, as when
+/// entries are applied: the transaction holds the effects of its cascades, and references are checked at the end.
 package final class Reverting {
     package let session: MergeSession
     private let changes: NetChanges
@@ -21,7 +22,7 @@ package final class Reverting {
     private var obstacles = RevertObstacles()
     package private(set) var count = DifferenceCount()
 
-    /// A row that was taken out in the first pass and comes back in another form.
+    /// A row that the first pass removed and that is written again with other values.
     private struct Displaced {
         var table: RowTable
         var row: [Value]
@@ -36,14 +37,13 @@ package final class Reverting {
         self.isForced = isForced
     }
 
-    /// How many rows had later work that was overwritten or left.
+    /// The number of rows with later changes that were overwritten or left.
     package var forced: Int { obstacles.count }
 
-    /// Without force nothing is put in place once something is in the way: what is left is only looked at, with the rows
-    /// taken out that were to go, and then all is undone.
+    /// Without force, nothing more is written after the first obstacle. The remaining rows are only checked for further obstacles.
     ///
-    /// - Throws: `AnnalsError` with code `rowsDiffer` naming what is in the way, `constraint` naming the row and what
-    ///   forbids it. The caller rolls back then.
+    /// - Throws: `AnnalsError` with code `rowsDiffer`, with the obstacles, or with code `constraint`, with the row and the
+    ///   constraint. Then the caller rolls back.
     package func run() throws {
         for section in try changes.sections(of: number) where try changes.translation(section.layout) == nil {
             obstacles.note("the table \(try changes.layout(section.layout).layout.name) is not tracked any more")
@@ -89,7 +89,7 @@ package final class Reverting {
         displaced.append(Displaced(table: table, row: row, target: target, rowid: try table.remove(table.key(of: row))))
     }
 
-    /// The row as it is and as it should be; nil where it is gone.
+    /// The row as it is and as the revert wants it; nil if it does not exist.
     private func target(_ table: RowTable, _ old: [Value], _ new: [Value]) throws -> (row: [Value], target: [Value])? {
         guard let row = try table.row(table.key(of: new)) else {
             obstacles.note(table, new, "is gone")
@@ -131,7 +131,7 @@ package final class Reverting {
     private func update(_ table: RowTable, _ row: [Value], _ target: [Value]) throws {
         guard row != target else { return }
         try refusing(table, row) {
-            // A key that is spelled otherwise counts as the same, but is a change of its own.
+            // A key with another spelling compares as equal, but is a change of its own.
             if table.key(of: row) == table.key(of: target) {
                 try table.update(row, to: target)
             } else {
@@ -172,12 +172,12 @@ package final class Reverting {
     }
 }
 
-/// Later work that a revert would overwrite or cannot reach, by rows.
+/// Later changes that a revert would overwrite or cannot reach, for each row.
 struct RevertObstacles {
     package private(set) var count = 0
     private var named: [String] = []
 
-    /// More would be no line for a person.
+    /// Limits the length of the message.
     private static let longestList = 5
 
     package mutating func note(_ words: String) {

@@ -4,7 +4,7 @@ package import GRDB
 /// The tables and columns that the space's schema has and this store's schema lacks, because the store has not migrated yet.
 ///
 /// A table or column is in this set from the entry that added it until the store has it and has the log's rows in it. If the space
-/// has a table or column that neither the store nor this set has, somebody dropped it, and the store does not sync.
+/// has a table or column that neither the store nor this set has, another program dropped it, and the store does not sync.
 package struct MissingSchema: Hashable, Sendable {
     /// Canonical names, case-folded so that equal names are equal strings.
     package private(set) var tables: Set<String> = []

@@ -3,7 +3,8 @@ public import AnnalsHistory
 import AnnalsSQLite
 import GRDB
 
-/// Transactions of history, oldest first, fetched in pages. Memory does not grow with the history, and a slow reader blocks nobody.
+/// Transactions of history, oldest first, fetched in pages. Memory does not grow with the history, and a slow reader blocks no
+/// writer.
 ///
 ///     for try await transaction in store.history(HistoryRequest(after: token).tables("invoice")) {
 ///         print(transaction.number, try await store.changes(in: transaction).count)

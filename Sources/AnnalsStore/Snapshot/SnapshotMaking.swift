@@ -19,8 +19,8 @@ package struct MadeSnapshot: Sendable {
 extension Store {
     /// Writes the space's rows at this replica's position into a snapshot file: without the outbox, and without concurrent writes.
     ///
-    /// It reads in one read transaction on its own connection. In WAL mode it blocks nobody. In a rollback-journal mode, commits to
-    /// the file wait until the rows are copied.
+    /// It reads in one read transaction on its own connection. In WAL mode it blocks no other program. In a rollback-journal mode,
+    /// commits to the file wait until the rows are copied.
     ///
     /// - Parameters:
     ///   - path: the file.

@@ -25,13 +25,13 @@ struct HistoryWriterTests {
             writer.largestUpdate = 1_000
             try writer.insert(rows[0])
             for (old, new) in zip(rows, rows.dropFirst()) { try writer.update(old, to: new) }
-            // Two updates of two large values, and one of one.
+            // Two updates have two changes each, and one has one.
             #expect(writer.lastID == 6)
             let largest = try Int.fetchOne(
                 db, sql: "SELECT max(coalesce(length(o1), 0) + coalesce(length(n1), 0)) FROM annals_changes_\(table.id)")
             #expect(largest == 600)
         }
-        // What the raw changes come to is what was done, whichever of them one transaction has.
+        // The raw changes add up to the update, for any part of them that belongs to one transaction.
         let layout = try store.queue.read { db in try #require(TrackedTables.load(db).table(named: "doc")?.id) }
         for (ids, old, new) in [
             (2...3, rows[0], rows[1]), (2...6, rows[0], rows[3]), (4...5, rows[1], rows[2]), (6...6, rows[2], rows[3]),

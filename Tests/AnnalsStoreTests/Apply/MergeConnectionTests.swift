@@ -21,7 +21,7 @@ struct MergeConnectionTests {
         try TriggerStore(tracked: ["parent", "child"], schema)
     }
 
-    /// Everything that must be the same before and after.
+    /// The settings that must be the same before and after.
     private func state(_ store: TriggerStore) throws -> [String] {
         try store.queue.writeWithoutTransaction { db in
             let version = try Int.fetchOne(db, sql: "PRAGMA main.schema_version") ?? -1
@@ -29,7 +29,7 @@ struct MergeConnectionTests {
             let cache = try Int.fetchOne(db, sql: "PRAGMA main.cache_size") ?? -1
             let file = try String.fetchAll(db, sql: "SELECT coalesce(sql, name) FROM main.sqlite_master ORDER BY rowid")
             let temporary = try String.fetchAll(db, sql: "SELECT name FROM temp.sqlite_master")
-            // A local write shows whether triggers run, and is undone.
+            // A local write shows whether triggers run, and is rolled back.
             let fired = try { () -> Int in
                 try db.execute(sql: "SAVEPOINT probe; DELETE FROM log; INSERT INTO parent VALUES (99)")
                 let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM log") ?? -1

@@ -14,7 +14,7 @@ struct TriggerStore {
         try queue.write { try $0.execute(sql: schema) }
     }
 
-    /// Runs the statements with the persistent triggers silenced.
+    /// Runs the statements with the persistent triggers off.
     func apply(_ sql: String) throws {
         try queue.writeWithoutTransaction { db in
             let triggers = try UserTriggers.plan(db, tracked: tracked)
@@ -31,7 +31,7 @@ struct TriggerStore {
         try queue.write { try $0.execute(sql: sql) }
     }
 
-    /// How many triggers have to run.
+    /// The number of triggers that have to run.
     func count() throws -> Int {
         try queue.writeWithoutTransaction { db in
             try UserTriggers.plan(db, tracked: tracked).install(db)
@@ -51,7 +51,7 @@ struct TriggerStore {
         }
     }
 
-    /// What applying is refused with; nil where it is not.
+    /// The error if applying is refused; nil if it is not.
     func refusal(_ sql: String = "SELECT 1") throws -> AnnalsError? {
         do {
             try apply(sql)

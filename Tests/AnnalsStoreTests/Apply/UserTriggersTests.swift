@@ -240,7 +240,7 @@ struct UserTriggersTests {
             END;
             CREATE TRIGGER v BEFORE INSERT ON item WHEN new.price < 0 BEGIN SELECT RAISE(ABORT, 'negative'); END;
             """)
-        // The same compiled statement before, while and after.
+        // The same compiled statement before, during and after applying.
         let sql = "INSERT INTO item (price) VALUES (4)"
         try store.writeLocally(sql)
         try store.apply(sql)

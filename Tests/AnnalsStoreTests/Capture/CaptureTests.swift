@@ -6,7 +6,7 @@ import Testing
 @testable import AnnalsSQLite
 @testable import AnnalsStore
 
-/// Law 1: no committed write to a tracked table escapes history. Written as other programs write.
+/// Law 1: history has every committed write to a tracked table. Tests write as other programs do.
 @Suite("Capture: what other programs write is in the changes")
 struct CaptureTests {
     @Test func theShellsInsertsUpdatesAndDeletesAreOneExternalTransaction() throws {
@@ -54,7 +54,7 @@ struct CaptureTests {
         try fixture.account { try fixture.file.shell("DELETE FROM t") }
     }
 
-    /// What `IS NOT` alone would miss, under each affinity that allows it.
+    /// Changes that `IS NOT` alone would not find, for each affinity that allows them.
     @Test(arguments: [
         ("v", "1", "1.0"), ("v", "1.0", "1"), ("v BLOB", "0", "0.0"), ("v TEXT COLLATE NOCASE", "'abc'", "'ABC'"),
         ("v TEXT COLLATE RTRIM", "'a'", "'a  '"), ("v", "'1'", "1"), ("v", "'a'", "x'61'"), ("v NUMERIC", "x'31'", "1"),

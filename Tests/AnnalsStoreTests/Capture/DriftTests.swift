@@ -6,7 +6,7 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// Other programs change the schema of tracked tables, and go on writing.
+/// Other programs change the schema of tracked tables, and continue to write.
 @Suite("Drift of the schema")
 struct DriftTests {
     private func check(_ fixture: Fixture) throws -> Drift.Report {
@@ -17,7 +17,7 @@ struct DriftTests {
         try fixture.tracked().first { $0.name == name }?.gap
     }
 
-    /// Net changes of a transaction, in the columns of the list it was captured with.
+    /// The net changes of a transaction, in the columns of the layout in which they were captured.
     private func changes(_ fixture: Fixture, _ number: Int64) throws -> [String: [NetChange]] {
         try fixture.queue.read { db in try Fixture.changes(db, of: number) }
     }
@@ -76,7 +76,7 @@ struct DriftTests {
         }
     }
 
-    /// What SQLite makes of a default in rows that are there already is nobody's change, however it is written and converted.
+    /// A default that SQLite gives to existing rows is not a change, in any spelling and after any conversion.
     @Test func aDefaultIsWhatSQLiteMakesOfIt() throws {
         for column in [
             "TEXT DEFAULT \"open\"", "TEXT DEFAULT `it's`", "TEXT NOT NULL DEFAULT open", "DECIMAL(10,2) NOT NULL DEFAULT 0.0",
@@ -98,7 +98,7 @@ struct DriftTests {
         }
     }
 
-    /// Its default was in every row when it came, so what is otherwise was written since.
+    /// When the column was added, all rows had its default. So all other values were written later.
     @Test func whatWasWrittenToANewColumnIsCaptured() throws {
         for write in ["UPDATE t SET n = 1", "UPDATE t SET n = 'X' WHERE id = 1", "INSERT INTO t VALUES(2, 'b', NULL)"] {
             let fixture = try Fixture(
@@ -114,7 +114,7 @@ struct DriftTests {
         }
     }
 
-    /// Another program's migration: new table, copy, drop, rename. The triggers went with the old table.
+    /// A migration by another program: create, copy, drop, rename. The triggers are dropped with the old table.
     @Test func aRebuiltTableIsTrackedAgainAfterAGap() throws {
         let fixture = try Fixture(
             tracking:
@@ -157,7 +157,7 @@ struct DriftTests {
         #expect(try fixture.tracked().map(\.name) == ["o"])
         #expect(try changes(fixture, 1)["o"]?.count == 1)
         try fixture.account { try fixture.file.shell("INSERT INTO o VALUES(2)") }
-        // Its name can be used again, and tracked anew.
+        // A new table can have its name and be tracked.
         try fixture.file.shell("CREATE TABLE t(id INTEGER PRIMARY KEY, other)")
         try fixture.track()
         try fixture.account { try fixture.file.shell("INSERT INTO t VALUES(1, 2)") }
@@ -191,14 +191,14 @@ struct DriftTests {
         #expect(report.findings == [.triggersRestored(table: "t")])
         #expect(report.gaps.isEmpty)
         try fixture.account { try fixture.file.shell("REPLACE INTO t VALUES(3, 'a', 3)") }
-        // Written before anyone looked: a row may have been evicted unseen.
+        // Annals did not see the index before the write, so the write may have evicted a row unseen.
         try fixture.file.shell("CREATE UNIQUE INDEX j ON t(w); REPLACE INTO t VALUES(4, 'x', 2)")
         report = try check(fixture)
         #expect(report.gaps == [1])
         #expect(try gap(fixture, "t") == 2)
     }
 
-    /// The triggers are not the expected ones either way, and nothing tells which index the open changes met.
+    /// The triggers differ from the expected ones in both cases, and nothing shows which index the unrecorded changes met.
     @Test func anIndexThatWentLeavesAGapIfAnythingWasWritten() throws {
         let schema = "CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE UNIQUE INDEX i ON t(v); INSERT INTO t VALUES(1, 'a')"
         let quiet = try Fixture(tracking: schema)
@@ -262,7 +262,7 @@ struct DriftTests {
         #expect(report.gaps.isEmpty)
         #expect(try newest().hasPrefix("annals_1_"))
         #expect(try changes(fixture, 1)["t"] == [NetChange(old: nil, new: [.integer(1), .text("stamp")])])
-        // What is kept stands in the order in which it happened.
+        // The stored changes are in the order in which they happened.
         #expect(try fixture.file.shell("SELECT op, n0, n1 FROM annals_changes_1") == "1|1|stamp\n")
     }
 

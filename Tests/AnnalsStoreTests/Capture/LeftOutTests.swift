@@ -9,7 +9,7 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// Large values that an update does not change stay out of its history (FEATURES F10), and nothing is lost by it.
+/// History leaves out large values that an update does not change (FEATURES F10), and nothing is lost.
 @Suite struct LeftOutTests {
     private static let schema = """
         CREATE TABLE doc(id INTEGER PRIMARY KEY, name TEXT UNIQUE, body, note TEXT, n INTEGER);
@@ -22,7 +22,7 @@ import Testing
         return file
     }
 
-    /// Bytes of old and new values in the raw changes after one.
+    /// The number of bytes of old and new values in the raw changes after one.
     private func bytes(_ file: HistoryFile, after id: Int = 0) throws -> Int {
         try file.queue.read { db in
             let columns = (0..<5).flatMap { ["o\($0)", "n\($0)"] }.map { "coalesce(length(\($0)), 0)" }.joined(separator: " + ")
@@ -34,7 +34,7 @@ import Testing
         let file = try file()
         for number in 1...20 { try file.managed("UPDATE doc SET n = \(number), note = 'note \(number)'") }
         #expect(try bytes(file) < 20 * 3 * 60)
-        // What changes is stored, before and after; what is short always.
+        // A changed value is stored before and after. Short values are always stored.
         try file.managed("UPDATE doc SET body = zeroblob(90000) WHERE id = 1")
         #expect(try 190_000..<190_100 ~= bytes(file, after: 60))
         let changes = try file.changes(20)
@@ -100,7 +100,7 @@ import Testing
     @Test func `where a program's own triggers write the table, updates hold all values`() throws {
         let file = try file()
         try file.managed("UPDATE doc SET n = 1")
-        // A trigger that only keeps another table changes nothing.
+        // A trigger that writes only another table changes nothing.
         try file.outside("CREATE TABLE log(t); CREATE TRIGGER logs AFTER UPDATE ON doc BEGIN INSERT INTO log VALUES(NEW.note); END")
         try file.managed("UPDATE doc SET n = 2")
         #expect(try bytes(file) < 1_000)
@@ -109,7 +109,7 @@ import Testing
         let token = try file.bounds().latest
         try file.managed("UPDATE doc SET note = 'noted'")
         #expect(try bytes(file, after: 6) > 200_000)
-        // Nobody wrote between the trigger's making and the next look, so older tokens are good.
+        // Nothing was written between the creation of the trigger and the next check, so older tokens stay valid.
         let rows = try file.rows()
         try file.replay(to: token)
         try file.replay(to: file.bounds().latest)
@@ -151,7 +151,7 @@ import Testing
         let file = try file()
         try file.queue.write { db in
             let table = try #require(try SchemaReader(db).table("doc"))
-            // What a trigger says that leaves nothing out is what one says where a program's own trigger writes the table.
+            // A table that a program's own trigger writes has capture triggers that leave nothing out. Those of format 1 are the same.
             try db.execute(sql: "CREATE TRIGGER stamps AFTER DELETE ON doc BEGIN UPDATE doc SET n = 0 WHERE 0; END")
             try CaptureTriggers(db, table: table, id: 1).install(db)
             try db.execute(sql: "DROP TRIGGER stamps")
@@ -208,7 +208,7 @@ import Testing
         #expect(footprint(old, unique, leftOut: [3]).groups.allSatisfy { !$0.writesWhole && !$0.readsWhole })
     }
 
-    // MARK: One column's life
+    // MARK: Several changes of one row
 
     private func fold(_ steps: [(old: [Value]?, new: [Value]?, leftOut: [Int])]) -> [NetChange] {
         var folder = NetChangeFolder(IdentityRule(key: [0], collations: ["BINARY"]))
@@ -226,14 +226,14 @@ import Testing
         #expect(fold([(row(1, "a"), row(1, "b"), []), (row(1, nil), row(2, nil), [2])]) == [NetChange(old: row(1, "a"), new: row(2, "b"))])
         #expect(fold([(row(1, nil), row(2, nil), [2]), (row(2, "a"), nil, [])]) == [NetChange(old: row(1, "a"), new: nil)])
         #expect(fold([(nil, row(1, "a"), []), (row(1, nil), row(2, nil), [2])]) == [NetChange(old: nil, new: row(2, "a"))])
-        // A program's trigger had its update written down before the insert.
+        // The update of a program's trigger was logged before the insert.
         #expect(fold([(row(1, nil), row(2, nil), [2]), (nil, row(1, "a"), [])]) == [NetChange(old: nil, new: row(2, "a"))])
         #expect(fold([(row(1, nil), row(2, nil), [2]), (row(2, nil), row(1, nil), [2])]) == [])
         let moved: [Value] = [.integer(7), .integer(2), .text("a")]
         #expect(fold([(row(1, nil), row(2, nil), [2]), (row(2, "a"), moved, [])]) == [NetChange(old: row(1, "a"), new: moved)])
     }
 
-    /// Against rows kept by hand, with every unchanged value left out.
+    /// Compares with a simple model of the rows. All unchanged values are left out.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func `random writes of a transaction come to the difference`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)

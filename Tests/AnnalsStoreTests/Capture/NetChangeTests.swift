@@ -6,7 +6,7 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// Rows are written (key, value); the raw changes' ids are their places.
+/// Rows are (key, value). The ids of the raw changes are their indexes.
 @Suite("Raw changes become net changes")
 struct NetChangeTests {
     typealias Pair = (Int64, String)
@@ -81,7 +81,7 @@ struct NetChangeTests {
     @Test func aBeforeTriggerThatChangesTheSameRowIsFollowed() {
         let wide: ([String]) -> [Value] = { [.integer(1)] + $0.map { Value.text($0) } }
         var folder = NetChangeFolder(IdentityRule(key: [0], collations: ["BINARY"]))
-        // The trigger stamps the second column; SQLite reads the new one again, but not the old.
+        // The trigger writes the second column. SQLite reads the new value again, but not the old one.
         folder.add(RawChange(id: 1, old: wide(["a", "x"]), new: wide(["a", "stamp"])))
         folder.add(RawChange(id: 2, old: wide(["a", "x"]), new: wide(["b", "stamp"])))
         #expect(folder.finish() == [NetChange(old: wide(["a", "x"]), new: wide(["b", "stamp"]))])
@@ -127,7 +127,7 @@ struct NetChangeTests {
                 == .update(key: [.integer(1)], columns: [ColumnChange(column: 0, old: .integer(1), new: .integer(2))]))
     }
 
-    /// The steps of a path tell its ends in whatever order they come.
+    /// The result of the steps of a path does not depend on their order.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func theEndsOfAPathDoNotDependOnTheOrderOfItsSteps(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
@@ -143,7 +143,7 @@ struct NetChangeTests {
         #expect(Set(fold(steps, order: .unknown)) == Set(expected), "seed \(seed)")
     }
 
-    /// In order, with moves between keys: against rows kept by hand.
+    /// Writes in order, with moves between keys, compared with a simple model of the rows.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func randomWritesInOrderGiveTheDifference(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
@@ -184,7 +184,7 @@ struct NetChangeTests {
             if case .integer(let key)? = change.new?[0], case .text(let text)? = change.new?[1] { result[key] = text.string }
         }
         #expect(result == rows, "seed \(seed)")
-        // A row that lived through it is one change, not a delete and an insert.
+        // A row that existed before and after is one change, not a delete and an insert.
         for (key, name) in lifeBefore {
             guard let end = life.first(where: { $0.value == name })?.key, end != key else { continue }
             #expect(changes.contains { $0.old?[0] == .integer(key) && $0.new?[0] == .integer(end) }, "seed \(seed)")

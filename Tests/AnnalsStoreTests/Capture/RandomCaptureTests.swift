@@ -7,9 +7,9 @@ import Testing
 
 @testable import AnnalsStore
 
-/// Random statements by another program, recorded now and then: the changes account exactly for the rows.
+/// Another program runs random statements, which are recorded now and then. The changes must explain the rows exactly.
 ///
-/// A failure prints its seed; ANNALS_SEED=… runs that one again.
+/// A failure prints its seed. ANNALS_SEED=… repeats that run.
 @Suite("Random writes are accounted for")
 struct RandomCaptureTests {
     static let seeds = Seeds.givenOrNew(12)
@@ -24,7 +24,7 @@ struct RandomCaptureTests {
         CREATE UNIQUE INDEX expr ON tree(substr(v, 1, 2), abs(up));
         """
 
-    /// With one of these a program's own triggers write the same tables in the middle of a statement.
+    /// A program's own triggers that write the same tables in the middle of a statement.
     static let triggers = [
         "", "",
         "CREATE TRIGGER u1 AFTER INSERT ON parent BEGIN UPDATE parent SET v = v || '.' WHERE id = NEW.id AND length(v) < 4; END;",
@@ -50,7 +50,7 @@ struct RandomCaptureTests {
         for round in 0..<40 {
             let statements = (0..<Int.random(in: 1...12, using: &generator)).map { _ in Statement.random(&generator) }
             try fixture.account("ANNALS_SEED=\(seed), round \(round): \(statements.joined(separator: "; "))") {
-                // Violated constraints are part of it.
+                // Statements may violate constraints.
                 for statement in statements { try? program.run(statement) }
                 try? program.run("ROLLBACK")
             }

@@ -5,8 +5,8 @@ import Testing
 @testable import AnnalsHistory
 @testable import AnnalsStore
 
-/// Law 1 for rows that come to look as they did before: all ways of writing two rows three times within one stranger's
-/// transaction, held against the rows before and after.
+/// Law 1 for rows that end as they began: all sequences of three writes to two rows within one external transaction, compared
+/// with the rows before and after.
 @Suite("A row that is replaced and written again is captured as what became of it")
 struct ReplaceSequenceTests {
     static let schemas = [
@@ -15,7 +15,7 @@ struct ReplaceSequenceTests {
         "CREATE TABLE t(k TEXT PRIMARY KEY, a UNIQUE)",
     ]
 
-    /// The rows ('1', 5) and ('2', 6) are there before.
+    /// Before, there are the rows ('1', 5) and ('2', 6).
     static let statements = [
         "INSERT OR REPLACE INTO t VALUES('1', 5)", "INSERT OR REPLACE INTO t VALUES('1', 6)", "INSERT OR REPLACE INTO t VALUES('2', 5)",
         "INSERT OR REPLACE INTO t VALUES('3', 5)", "UPDATE t SET a = 7 WHERE k = '1'", "UPDATE OR REPLACE t SET a = 5 WHERE k = '2'",
@@ -23,7 +23,7 @@ struct ReplaceSequenceTests {
         "INSERT OR IGNORE INTO t VALUES('1', 5)", "UPDATE OR REPLACE t SET k = '2' WHERE a = 5",
     ]
 
-    /// It takes seconds; where each of them looked at all before, it would take half an hour.
+    /// This takes seconds. If each write examined all writes before it, it would take half an hour.
     @Test("One row that a trigger replaces for each of very many others", .timeLimit(.minutes(20)))
     func oneForAll() throws {
         let queue = try DatabaseQueue()
@@ -63,7 +63,7 @@ struct ReplaceSequenceTests {
         }
     }
 
-    /// A row that refers to itself or to one that is evicted: the key's action writes the row before its own change is told.
+    /// A row that refers to itself or to an evicted row: the action of the foreign key writes the row before its own change is logged.
     @Test(arguments: ["SET NULL", "CASCADE"], ["CASCADE", "SET NULL"])
     func selfReferences(onUpdate: String, onDelete: String) throws {
         for environment in [CaptureEnvironment.system, .leavingOutAll] { try selfReferences(onUpdate, onDelete, environment) }

@@ -12,7 +12,7 @@ struct ReplaceTests {
         var name: String
         var schema: String
         var statements: String
-        /// How many rows differ in the table t.
+        /// The number of rows that differ in the table t.
         var changed: Int
         var testDescription: String { name }
     }
@@ -169,7 +169,7 @@ struct ReplaceTests {
                 stopsAtError: test.name != "failed statements leave nothing")
         }
         #expect((changes["t"] ?? []).count == test.changed)
-        // With recording between, too.
+        // Also with a recording in between.
         let other = try Fixture(tracking: test.schema)
         for statement in test.statements.split(separator: ";")
         where !test.statements.contains("BEGIN") && !statement.allSatisfy(\.isWhitespace) {
@@ -193,7 +193,7 @@ struct ReplaceTests {
         #expect(changes["c"]?.count == 3)
     }
 
-    /// A program's own triggers run before ours when they are newer, after them when they are older.
+    /// A program's own triggers run before the capture triggers if they are newer, and after them if they are older.
     static let userTriggers = [
         "CREATE TRIGGER u AFTER INSERT ON t BEGIN UPDATE t SET n = n + 1 WHERE id = NEW.id; END",
         "CREATE TRIGGER u AFTER INSERT ON t BEGIN DELETE FROM t WHERE id = NEW.id; END",
@@ -228,7 +228,7 @@ struct ReplaceTests {
             try fixture.account("\(statement)") {
                 try fixture.file.shell("PRAGMA recursive_triggers = \(setting.recursive);\(statement)", stopsAtError: false)
             }
-            // The schema is looked at when recording, and our triggers become the newest again; make them the older ones.
+            // Recording checks the schema and creates the capture triggers again, as the newest. This makes them the older ones.
             if setting.isNewer { try fixture.file.shell("DROP TRIGGER u;\(trigger)") }
         }
         let whole = try Fixture(schema + (setting.isNewer ? "" : trigger))

@@ -9,7 +9,7 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// A SQLite file of its own in a temporary folder, removed with the object.
+/// A SQLite file in a temporary folder of its own. It is deleted with the object.
 final class TemporaryFile {
     let folder: URL
     var path: String { folder.appendingPathComponent("store.db").path }
@@ -23,7 +23,7 @@ final class TemporaryFile {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// Runs statements as another program does: the sqlite3 shell in a process of its own. Returns what it prints.
+    /// Runs statements as another program does: in the sqlite3 shell, a process of its own. Returns its output.
     @discardableResult
     func shell(_ sql: String, stopsAtError: Bool = true) throws -> String {
         let process = Process()
@@ -36,7 +36,7 @@ final class TemporaryFile {
         process.standardOutput = output
         process.standardError = errors
         try process.run()
-        // A reader of its own, or both sides wait once a pipe is full.
+        // A separate reader, or both sides would wait when a pipe is full.
         let writing = Thread {
             input.fileHandleForWriting.write(Data(sql.utf8))
             try? input.fileHandleForWriting.close()
@@ -54,7 +54,7 @@ struct Complaint: Error {
     var text: String
 }
 
-/// A connection as any program opens one: through the C interface, with default pragmas.
+/// A connection as any program opens it: through the C interface, with default pragmas.
 final class BareConnection {
     private var handle: OpaquePointer?
 
@@ -77,11 +77,11 @@ final class BareConnection {
     }
 }
 
-/// Rows of one table with how often each occurs.
+/// The rows of one table, with the number of times that each occurs.
 typealias Rows = [[Value]: Int]
 
 extension CaptureEnvironment {
-    /// Updates hold nothing of texts and blobs that they did not change, however short.
+    /// Updates leave out all texts and blobs that they did not change, also short ones.
     static let leavingOutAll: CaptureEnvironment = {
         var environment = CaptureEnvironment.system
         environment.largeValue = 0
@@ -89,12 +89,12 @@ extension CaptureEnvironment {
     }()
 }
 
-/// A store whose tables other programs write.
+/// A store with tables that other programs write.
 final class Fixture {
     let file: TemporaryFile
     let queue: DatabaseQueue
 
-    /// Creates the schema through the shell. `queue` has GRDB's settings, as the product opens a file.
+    /// Creates the schema in the shell. `queue` has GRDB's settings, as when the product opens a file.
     init(_ schema: String = "") throws {
         file = try TemporaryFile()
         try file.shell("PRAGMA journal_mode;" + schema)
@@ -106,7 +106,7 @@ final class Fixture {
         try track()
     }
 
-    /// Tracks all tables, and takes it as a fault when one is refused.
+    /// Tracks all tables. Fails if one is refused.
     func track(_ environment: CaptureEnvironment = .system) throws {
         let report = try queue.writeWithoutTransaction { db in try Tracking.track(db, .all, environment) }
         for table in report.tables where !table.isTracked && table.outcome != .skipped(.view) { throw Complaint(text: "\(table)") }
@@ -116,7 +116,7 @@ final class Fixture {
         try queue.read { db in try TrackedTable.fetchTracked(db) }
     }
 
-    /// What the tracked tables hold.
+    /// The rows of the tracked tables.
     func rows() throws -> [String: Rows] {
         try queue.read { db in try Self.rows(db) }
     }
@@ -138,7 +138,7 @@ final class Fixture {
         try queue.write { db in try TransactionRecorder.recordExternal(db, environment) }
     }
 
-    /// Every transaction's net changes by table name, for transactions after `number`.
+    /// The net changes of all transactions after `number`, by table name.
     func changes(after number: Int64 = 0) throws -> [(number: Int64, changes: [String: [NetChange]])] {
         try queue.read { db in
             try Int64.fetchAll(db, sql: "SELECT number FROM annals_transactions WHERE number > ? ORDER BY number", arguments: [number])
@@ -146,7 +146,7 @@ final class Fixture {
         }
     }
 
-    /// Folded from the raw changes one by one; history and outbox, which read them in their own way, must say the same.
+    /// Folded from the raw changes one by one. History and outbox read them in another way and must have the same result.
     static func changes(_ db: Database, of number: Int64) throws -> [String: [NetChange]] {
         var found: [String: [NetChange]] = [:]
         for span in try Row.fetchAll(db, sql: "SELECT * FROM annals_spans WHERE number = ?", arguments: [number]) {
@@ -164,8 +164,8 @@ final class Fixture {
         return found
     }
 
-    /// Runs `write`, records, and checks that the changes recorded account exactly for what became of the rows. Returns the
-    /// changes by table.
+    /// Runs `write`, records, and checks that the recorded changes explain the difference of the rows exactly. Returns the changes
+    /// by table.
     @discardableResult
     func account(_ note: Comment? = nil, at location: SourceLocation = #_sourceLocation, _ write: () throws -> Void) throws
         -> [String: [NetChange]]
@@ -196,7 +196,7 @@ final class Fixture {
 }
 
 extension [String: Rows] {
-    /// The rows after the changes; a row that a change takes away and that is not there counts less than zero.
+    /// The rows after the changes. A removed row that does not exist counts less than zero.
     func applying(_ changes: [String: [NetChange]]) -> [String: Rows] {
         var result = self
         for (table, changes) in changes {
@@ -212,7 +212,7 @@ extension [String: Rows] {
 }
 
 extension NetChange {
-    /// The row of these that was there before, whatever the change leaves out of it.
+    /// The row of `rows` that existed before the change, also if the change leaves some of its values out.
     fileprivate func row(of rows: Rows) -> [Value]? {
         for (row, count) in rows where count > 0 {
             if row.indices.allSatisfy({ leftOut.contains($0) || row[$0] == old?[$0] }) { return row }
@@ -220,7 +220,7 @@ extension NetChange {
         return nil
     }
 
-    /// Whole, if it leaves something out of a row of these.
+    /// The change with its left-out values, if one of the rows has them.
     func filled(from rows: Rows...) -> NetChange {
         guard !leftOut.isEmpty, let row = rows.lazy.compactMap({ row(of: $0) }).first else { return self }
         var change = self

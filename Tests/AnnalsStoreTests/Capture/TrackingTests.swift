@@ -63,7 +63,7 @@ struct TrackingTests {
         #expect(try fixture.queue.read { db in try String.fetchAll(db, sql: "SELECT name FROM sqlite_master") } == before)
     }
 
-    /// As in Anki's files: SQLite cannot read the first two where it does not know the collation.
+    /// As in Anki's files: SQLite cannot read the first two tables if it does not know the collation.
     @Test func aTableInTheOrderOfAnUnknownCollationIsRefusedAndNoOther() throws {
         let fixture = try Fixture("CREATE TABLE note(id INTEGER PRIMARY KEY, title TEXT)")
         let unicase = DatabaseCollation("unicase") { $0.caseInsensitiveCompare($1) }
@@ -156,7 +156,7 @@ struct TrackingTests {
         let tables = try track(fixture)
         #expect(tables["t"]?.outcome == .alreadyTracked(id: 1))
         #expect(tables["u"]?.outcome == .tracked(id: 2) && tables["v"]?.outcome == .tracked(id: 3))
-        // What was written before is sealed first, so that history of the new table's rows begins after it. An empty one lacks nothing.
+        // Earlier writes are recorded first, so that the history of the new table's rows begins after them. An empty table has no gap.
         let gaps = try fixture.tracked().map(\.gap)
         #expect(gaps == [nil, 1, nil])
     }
@@ -172,7 +172,7 @@ struct TrackingTests {
 
     @Test func aFailureHalfwayLeavesNothing() throws {
         let fixture = try Fixture(tracking: "CREATE TABLE t(id INTEGER PRIMARY KEY)")
-        // The name that the second new table's changes would get is taken by a program's own view.
+        // A view of a program has the name that the changes of the second new table need.
         try fixture.file.shell(
             "CREATE TABLE u(id INTEGER PRIMARY KEY); CREATE TABLE v(id INTEGER PRIMARY KEY); CREATE VIEW annals_changes_3 AS SELECT 1")
         let before = try fixture.file.shell(".dump")
@@ -212,7 +212,7 @@ struct TrackingTests {
         try fixture.file.shell("ANALYZE")
         let after = look + "\n.dump\nPRAGMA user_version; PRAGMA application_id; SELECT * FROM sqlite_sequence"
         #expect(try fixture.file.shell(after) == other.file.shell(after))
-        // Nothing written in between: exactly the file before.
+        // Nothing was written in between, so the file is exactly as before.
         let still = try Fixture(schema)
         try still.track()
         _ = try still.queue.writeWithoutTransaction { db in try Tracking.untrack(db, ["c", "T"]) }

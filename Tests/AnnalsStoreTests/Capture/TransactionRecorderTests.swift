@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Recording and managed writes")
 struct TransactionRecorderTests {
-    /// A clock that the test moves, and ids one after another.
+    /// A clock that the test sets, and consecutive ids.
     final class Hand: Sendable {
         let now: Mutex<Int64>
         let made = Mutex<UInt64>(0)
@@ -107,7 +107,7 @@ struct TransactionRecorderTests {
         #expect(try fixture.recordExternal() == nil)
     }
 
-    /// Strangers' time is that of their latest write; the clock never goes back.
+    /// An external transaction has the time of its latest write. The clock never goes back.
     @Test func timesRiseAndStrangersKeepTheirs() throws {
         let fixture = try Fixture(tracking: "CREATE TABLE t(id INTEGER PRIMARY KEY, v)")
         let hand = Hand(now: 1_000)
@@ -132,7 +132,7 @@ struct TransactionRecorderTests {
             ])
         let expected = CaptureEnvironment.system.now()
         #expect(abs(times[4].milliseconds - expected) < 60_000)
-        // The hand's clock is far behind now: counters carry on.
+        // The test's clock is far behind now, so the counters increase.
         try write()
         let last = try #require(try transactions(fixture).last)
         #expect(HybridTime(milliseconds: last["time"], counter: last["time_counter"]) > times[4])

@@ -8,7 +8,7 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// Law 1 where a program's own trigger changes the row that is being changed.
+/// Law 1 if a program's own trigger changes the row that is being changed.
 @Suite struct TriggerRewriteCheckTests {
     private static let touch = """
         CREATE TABLE doc(id INTEGER PRIMARY KEY, title TEXT, modified TEXT);
@@ -16,7 +16,7 @@ import Testing
         INSERT INTO doc VALUES(1, 'A', 'then'), (2, 'B', 'then');
         """
 
-    /// What each statement comes to in history; an update that writes back what was there is none.
+    /// The changes of each statement in history. An update that restores the earlier values is no change.
     @Test(
         arguments: [
             ("UPDATE doc SET title = 'A', modified = 'then' WHERE id = 1", []),

@@ -10,7 +10,7 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// A store in a temporary file: other programs write it, then it is sealed.
+/// A store in a temporary file. Other programs write it, then the writes are recorded.
 final class HistoryFile {
     let file: TemporaryFile
     let queue: DatabaseQueue
@@ -18,7 +18,7 @@ final class HistoryFile {
     /// For `CaptureEnvironment`.
     private let largeValue: Int?
 
-    /// - Parameter leavesOutAll: updates hold nothing of texts and blobs that they did not change, however short.
+    /// - Parameter leavesOutAll: Updates leave out all texts and blobs that they did not change, also short ones.
     init(_ schema: String = "", leavesOutAll: Bool = false) throws {
         largeValue = leavesOutAll ? 0 : nil
         file = try TemporaryFile()
@@ -67,7 +67,7 @@ final class HistoryFile {
         try queue.write { db in try TransactionRecorder.recordExternal(db, environment) }
     }
 
-    /// Another program's statements, recorded into one transaction. Returns its number.
+    /// Runs statements of another program and records them as one transaction. Returns its number.
     @discardableResult
     func external(_ sql: String) throws -> Int64? {
         try outside(sql)
@@ -97,7 +97,7 @@ final class HistoryFile {
         }
     }
 
-    /// A path beside the store.
+    /// A path in the folder of the store.
     func path(_ name: String) -> String { file.folder.appendingPathComponent(name).path }
 
     @discardableResult
@@ -107,7 +107,7 @@ final class HistoryFile {
         }
     }
 
-    /// The name of the capture trigger of a table that has this word in it.
+    /// The name of a table's capture trigger with this suffix.
     func triggerName(_ suffix: String, of table: String) throws -> String {
         let tables = try queue.read { try TrackedTable.fetchTracked($0) }
         let table = try #require(tables.first { $0.name == table })
@@ -129,7 +129,7 @@ final class TestClock: @unchecked Sendable {
     var milliseconds: Int64 = 1_700_000_000_000
 }
 
-/// All rows of all tables but Annals' own, as text that tells storage classes and bytes apart.
+/// All rows of all tables except Annals' own, as text that shows storage classes and bytes.
 struct RowDump: Equatable, CustomStringConvertible {
     private(set) var tables: [String: [String]] = [:]
 
@@ -151,7 +151,7 @@ struct RowDump: Equatable, CustomStringConvertible {
         try queue.close()
     }
 
-    /// What one has and the other has not.
+    /// The rows that only one of the two has.
     func difference(from other: RowDump) -> String {
         var lines: [String] = []
         for name in Set(tables.keys).union(other.tables.keys).sorted() {

@@ -62,7 +62,7 @@ struct HistoryTokenTests {
         for number in 1...3 { try store.external("INSERT INTO t VALUES(\(number), 'x')") }
         #expect(code { try resolve("4", store) } == .tokenUnknown)
         #expect(code { try resolve("2-0123456789ab", store) } == .tokenUnknown)
-        // The rows of a table tracked later have no history from before.
+        // A table that is tracked later has no earlier history.
         try store.track("u")
         #expect(code { try resolve("2", store) } == .tokenExpired)
         #expect(code { try resolve("3", store) } == nil)
@@ -137,7 +137,7 @@ struct HistoryTokenTests {
         try store.track()
         try store.managed(nil, nil, "INSERT INTO t VALUES(1, 'x')")
         try store.managed(nil, nil, "INSERT INTO t VALUES(2, 'x')")
-        // As an apply would leave it: its author's clock is a year behind, and it came at 08:00:10.
+        // As after an apply: the author's clock is a year behind, and the relay received the entry at 08:00:10.
         try store.queue.write { db in
             try db.execute(sql: "INSERT INTO t VALUES(3, 'x')")
             try db.execute(sql: "UPDATE annals_changes_1 SET at = julianday('2026-03-01T08:00:10') WHERE id = 3")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import AnnalsStore
 
-/// The collation of a key's index may be another than its column's: what is one key to the index is told apart by comparisons with the
+/// The collation of a key's index may differ from its column's collation. Then one key of the index can be several values of the
 /// column, or the other way round.
 @Suite("Keys that compare otherwise than their columns")
 struct KeyCollationTests {

@@ -13,7 +13,7 @@ struct NetChangesTests {
         var random = RandomStore(seed: seed)
         let store = try HistoryFile(random.schema, leavesOutAll: seed % 2 == 1)
         try store.track()
-        // One transaction of many statements, so that rows are met several times and move.
+        // One transaction with many statements, so that rows are changed several times and move.
         let statements = (0..<60).flatMap { _ in random.statements() }
         try store.file.shell((["BEGIN"] + statements + ["COMMIT"]).map { $0 + ";\n" }.joined(), stopsAtError: false)
         let number = try #require(try store.recordExternalChanges())

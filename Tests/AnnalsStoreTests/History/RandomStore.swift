@@ -71,7 +71,7 @@ struct RandomStore {
 
     // MARK: Statements
 
-    /// One to five statements, some of which may be refused; whatever is left of them is committed at once.
+    /// One to five statements. Some of them may fail. The others are committed together.
     mutating func statements() -> [String] {
         (0..<Int.random(in: 1...5, using: &random)).map { _ in statement() }
     }
@@ -94,7 +94,7 @@ struct RandomStore {
             let verb = random.one(of: ["UPDATE", "UPDATE OR REPLACE", "UPDATE OR IGNORE"])
             return "\(verb) \(table.name) SET \(column) = \(value(table, column)) WHERE \(condition(table))"
         case 8:
-            // Every key moves to a neighbour's.
+            // Every key moves to the next key.
             let key = random.one(of: table.keys)
             return random.one(of: [
                 "UPDATE \(table.name) SET \(key) = \(key) || 'x' WHERE \(condition(table))",
@@ -116,7 +116,7 @@ struct RandomStore {
         "(" + table.columns.map { value(table, $0) }.joined(separator: ", ") + ")"
     }
 
-    /// Few different values, so that rows meet.
+    /// Few different values, so that rows conflict.
     private mutating func value(_ table: Table, _ column: String) -> String {
         let small = String(Int.random(in: 1...6, using: &random))
         switch column {

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Law 8: history reproduces the store at every token")
 struct ReplayLawTests {
-    /// ANNALS_SEED=17 replays one run, ANNALS_SEED=100-200 makes a hundred others.
+    /// ANNALS_SEED=17 repeats one run, ANNALS_SEED=100-200 runs a hundred others.
     static let seeds = Seeds.given ?? Array(1...12)
 
     @Test("Random statements on a random schema, replayed to every token", arguments: seeds)
@@ -43,7 +43,7 @@ struct ReplayLawTests {
         #expect(try store.findings().filter { $0.code != .foreignKey } == [], "seed \(seed)")
     }
 
-    /// The newest transaction's number, if this step made one.
+    /// The newest transaction's number, if this step recorded one.
     private func recorded(_ store: HistoryFile, _ step: Int) throws -> Int64? {
         try store.recordExternalChanges()
         let latest = try store.bounds().latest.number
@@ -62,7 +62,7 @@ struct ReplayLawTests {
         try store.queue.writeWithoutTransaction { db in try run(statements, db, isAtomic: true) }
     }
 
-    /// A refused statement leaves the others.
+    /// A statement that fails does not stop the others.
     private func run(_ statements: [String], _ db: Database, isAtomic: Bool) throws {
         if isAtomic { try db.execute(sql: "BEGIN") }
         for statement in statements {

@@ -210,7 +210,7 @@ struct ReplayTests {
                 }
             }
         }
-        // A row changed behind history's back.
+        // A row that was changed without capture.
         try store.queue.write { db in
             try db.execute(sql: "UPDATE annals_changes_1 SET n2 = 11")
         }
@@ -262,7 +262,7 @@ struct ReplayTests {
         }
     }
 
-    /// Tells a thread to end, and waits until it has.
+    /// Stops a thread, and waits until it has ended.
     private final class Flag: @unchecked Sendable {
         // Because every access is under the lock.
         private let condition = NSCondition()

@@ -24,7 +24,7 @@ struct VerificationTests {
 
     private func codes(_ store: HistoryFile) throws -> [Finding.Code] { try store.findings().map(\.code) }
 
-    /// What a program does that takes our triggers away and puts them back.
+    /// Removes the capture triggers, writes, and restores them, as a program may do.
     private func unseen(_ store: HistoryFile, _ sql: String) throws {
         try store.queue.writeWithoutTransaction { db in
             let triggers = try String.fetchAll(db, sql: "SELECT sql FROM sqlite_master WHERE type = 'trigger' ORDER BY rowid")

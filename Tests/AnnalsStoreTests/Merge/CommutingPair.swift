@@ -9,9 +9,9 @@ import GRDB
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// One legal state, transactions that are each legal on it, and what comes of two of them in either order.
+/// One legal state, transactions that are each legal on it, and the results of two of them in both orders.
 final class CommutingPair {
-    /// A transaction as it was captured, with the store in which it was made.
+    /// A transaction as it was captured, with the store that made it.
     struct Made {
         var statements: [String]
         var row: Outbox.Row
@@ -47,7 +47,7 @@ final class CommutingPair {
         return try DatabaseQueue(configuration: configuration)
     }
 
-    /// A copy has another schema version. Its triggers are known to be right, and looking at them took most of the time.
+    /// A copy has another schema version. Its triggers are known to be correct, and checking them took most of the time.
     private func copy() throws -> DatabaseQueue {
         let queue = try Self.memory()
         try start.backup(to: queue)
@@ -55,7 +55,7 @@ final class CommutingPair {
         return queue
     }
 
-    /// nil where the statements are refused or change nothing.
+    /// nil if the statements are refused or change nothing.
     func make(_ statements: [String]) throws -> Made? {
         let queue = try copy()
         let isLegal = try queue.writeWithoutTransaction { db in
@@ -85,7 +85,7 @@ final class CommutingPair {
         var problems: [String] = []
     }
 
-    /// The rows after `second` was applied verbatim on what `first` made, and what is wrong with them.
+    /// The rows after `second` was applied verbatim on the result of `first`, and their errors.
     func end(_ first: Made, _ second: Made) -> End {
         do {
             return try apply(second.body, to: first.queue)
@@ -94,7 +94,7 @@ final class CommutingPair {
         }
     }
 
-    /// Applies in a transaction that is undone again.
+    /// Applies in a transaction that is rolled back.
     @discardableResult
     private func apply(
         _ body: [UInt8], to queue: DatabaseQueue, observe: ((RowTable, [Value]?, [Value]?, RowMark?) -> Void)? = nil

@@ -9,15 +9,15 @@ import Testing
 
 @testable import AnnalsStore
 
-/// Merge rule 44: transactions with disjoint footprints commute. Generated: random schemas with every kind of key,
-/// UNIQUE, reference, action and CHECK, triggers of the user's that write other rows, a legal state, transactions that are
-/// each legal on it, and every pair of them in both orders.
+/// Merge rule 44: transactions with disjoint footprints commute. Random schemas have every kind of key, UNIQUE, reference,
+/// action and CHECK, and user triggers that write other rows. On a legal state there are transactions that are each legal, and every
+/// pair of them is applied in both orders.
 ///
 /// `ANNALS_SEED=17 swift test --filter CommutingPairs` replays one state; `ANNALS_SEED=100-900` tries others.
 @Suite("Merge rule 44: disjoint transactions commute") struct CommutingPairsTests {
     static let seeds = Seeds.given ?? Array(1...110)
 
-    /// Few, so that there is time for many schemas.
+    /// Few transactions, so that there is time for many schemas.
     private static let transactions = 9
 
     @Test("Pairs with disjoint footprints apply in both orders, to the same legal rows; weaker footprints are caught")
@@ -33,7 +33,7 @@ import Testing
                     b: \(b.statements)
                     """
                 let meets = a.row.footprint.meets(b.row.footprint)
-                // Merge rules 6 to 9, written down plainly once more.
+                // A second, simple implementation of merge rules 6 to 9.
                 #expect(meets == self.meets(a, b, without: nil), "the model of footprints says otherwise\n\(story)")
                 let missed = meets ? uncaught.filter { !self.meets(a, b, without: $0) } : []
                 guard !meets || !missed.isEmpty else { return }

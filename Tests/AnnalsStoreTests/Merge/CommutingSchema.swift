@@ -1,13 +1,13 @@
-/// Random schemas with every kind of key, UNIQUE, reference, CHECK and triggers that write other rows, and transactions on them that are likely to meet.
+/// Random schemas with every kind of key, UNIQUE, reference, CHECK and triggers that write other rows. Their transactions often conflict.
 struct CommutingSchema {
     struct Column {
         var name: String
         var isText: Bool
-        /// NULL may be written to it.
+        /// Its values may be NULL.
         var isNullable = true
-        /// A text column that references numbers.
+        /// A text column that refers to numbers.
         var holdsNumbers = false
-        /// A reference; NULL as often as not.
+        /// A reference. About half of its values are NULL.
         var isReference = false
     }
 
@@ -67,7 +67,7 @@ struct CommutingSchema {
         ["", "", " COLLATE NOCASE", " COLLATE RTRIM"].randomElement(using: &random) ?? ""
     }
 
-    /// Returns the unique column, and statements that come after the table's.
+    /// Returns the unique column, and statements that come after those of the table.
     private func addUnique(
         _ name: String, _ parts: inout [String], _ constraints: inout [String], _ columns: inout [Column],
         _ random: inout some RandomNumberGenerator
@@ -128,7 +128,7 @@ struct CommutingSchema {
 
     // MARK: Triggers
 
-    /// Writes tracked tables, its own among them. What it does belongs to the transaction that fires it.
+    /// Writes tracked tables, also its own. Its effects belong to the transaction that fires it.
     private mutating func addTrigger(_ number: Int, _ random: inout some RandomNumberGenerator) {
         guard let table = tables.randomElement(using: &random), let target = tables.randomElement(using: &random) else { return }
         let (event, row) = [("INSERT", "new"), ("UPDATE", "new"), ("UPDATE OF n", "old"), ("DELETE", "old")][
@@ -146,7 +146,7 @@ struct CommutingSchema {
 
     // MARK: Statements
 
-    /// What one writer does at once. Much of it is refused, which is as good.
+    /// The statements of one transaction of a writer. Many of them are refused, which is intended.
     func transaction(_ random: inout some RandomNumberGenerator) -> [String] {
         (0..<Int.random(in: 1...3, using: &random)).map { _ in statement(&random) }
     }

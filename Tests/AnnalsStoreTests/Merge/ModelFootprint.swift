@@ -2,9 +2,9 @@ import AnnalsCore
 import AnnalsMerge
 import AnnalsWire
 
-/// Merge rules 6 to 9 once more, written the plainest way, with parts that can be left out.
+/// A second, simple implementation of merge rules 6 to 9. Parts of it can be left out.
 struct ModelFootprint {
-    /// What a footprint may lack, to see that the test of commuting pairs notices.
+    /// Parts that a footprint may lack, to check that the test of commuting pairs fails then.
     enum Weakness: CaseIterable {
         case noReads, noTuplesGivenUp, noTuplesTaken, noRows, noCollations, noAffinities, noCoarseIndexes, onlyKeys
     }
@@ -67,7 +67,7 @@ struct ModelFootprint {
         return "\(parts.map { comparable(row[$0.0], $0.1) })"
     }
 
-    /// A value in the form in which the index finds it equal to others.
+    /// A value in the form in which the index compares it.
     private func comparable(_ value: Value, _ column: FootprintRules.Column) -> String {
         switch value {
         case .null: return "NULL"

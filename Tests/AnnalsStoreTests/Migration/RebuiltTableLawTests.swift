@@ -7,16 +7,16 @@ import Testing
 @testable import AnnalsHistory
 @testable import AnnalsStore
 
-/// Law 8 under schemas that change: at every token a replay has today's columns, each with what the same column held then, whatever it was
-/// called, or with its default where it was not there. `ANNALS_SEED=n swift test --filter RebuiltTableLawTests` replays one seed.
+/// Law 8 with changes of the schema: at every token a replay has the current columns. Each has the values that the same column had then
+/// under any name, or its default if it did not exist. `ANNALS_SEED=n swift test --filter RebuiltTableLawTests` replays one seed.
 @Suite struct RebuiltTableLawTests {
     static let seeds = Seeds.given ?? Array(1...16)
 
-    /// A column by what it is, not by its name.
+    /// A column, identified independently of its name.
     private struct Column: Hashable {
         var number: Int
         var name: String
-        /// As `quote` writes it.
+        /// In the form of `quote`.
         var fallback: String
 
         var declared: String { "\(name)\(fallback == "NULL" ? "" : " DEFAULT \(fallback)")" }
@@ -32,7 +32,7 @@ import Testing
             for _ in 0..<3 { columns.append(newColumn()) }
         }
 
-        /// Names are few, so that they are used anew.
+        /// There are few names, so that they are used again.
         func newColumn(_ isAdded: Bool = false) -> Column {
             count += 1
             let free = ["a", "b", "c", "d", "e"].filter { name in !columns.contains { $0.name == name } }
@@ -55,7 +55,7 @@ import Testing
 
         func writes() -> String { (0..<Int.random(in: 1...3, using: &random)).map { _ in write() }.joined(separator: "; ") }
 
-        /// By any program.
+        /// A change of the schema by any program.
         func change() -> String {
             let place = Int.random(in: columns.indices, using: &random)
             if columns.count < 5, random.chance(50) {
@@ -69,7 +69,7 @@ import Testing
             return "ALTER TABLE t RENAME COLUMN \(old) TO \(columns[place].name)"
         }
 
-        /// By a migration.
+        /// A change of the schema by a migration.
         func migration() -> String {
             var statements = random.chance(30) ? [write()] : []
             if columns.count > 1, random.chance(40) {
@@ -146,7 +146,7 @@ import Testing
             let token = try await store.latestToken()
             let rows = try rows(file.path, model.columns)
             if known.last?.token == token {
-                // A column that came by itself shows in what is known of the token only from now on.
+                // The added column is in the rows of the known token only from now on.
                 known[known.count - 1].rows = rows
             } else {
                 known.append((token, rows))

@@ -8,7 +8,7 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// History goes on through migrations that make a table anew or take columns from it.
+/// History continues through migrations that rebuild a table or drop columns.
 @Suite("Migrations that rebuild tables")
 struct RebuiltTableTests {
     private static let schema = """
@@ -29,7 +29,7 @@ struct RebuiltTableTests {
         try queue.close()
     }
 
-    /// The rows of guest at a point of history, or as they are, in the columns of now.
+    /// The rows of guest at a point of history, or the current ones, in the current columns.
     private func rows(_ store: Store, _ token: HistoryToken? = nil, of file: TemporaryFile) async throws -> [[String]] {
         let path = token == nil ? file.path : file.folder.appendingPathComponent("then-\(UUID()).db").path
         if let token { _ = try await store.replay(to: token, output: path) }
@@ -73,7 +73,7 @@ struct RebuiltTableTests {
         #expect(!(try await store.status().areRowsUnverified))
     }
 
-    /// Four ways to make a table anew.
+    /// Four ways to rebuild a table.
     @Test(
         arguments: [
             """
@@ -164,7 +164,7 @@ struct RebuiltTableTests {
         #expect(try await store.verify().isEmpty)
     }
 
-    /// Older rows would not fit: a table that takes less, or other keys, begins anew, and older tokens expire.
+    /// Older rows would not fit. If the table has stricter constraints or another key, its history begins anew, and older tokens expire.
     @Test(
         arguments: [
             "id TEXT PRIMARY KEY, mail TEXT NOT NULL, fax TEXT, city TEXT", "id TEXT PRIMARY KEY, mail TEXT UNIQUE, fax TEXT, city TEXT",
@@ -247,7 +247,7 @@ struct RebuiltTableTests {
         #expect(try await store.verify().isEmpty)
     }
 
-    /// Which statements take something from a table, however they are written.
+    /// The statements that remove something from a table, in any spelling.
     @Test(
         arguments: [
             ("DROP TABLE guest", true), ("drop table if exists [guest]", true), ("DROP TABLE main.\"guest\"", true),
@@ -268,7 +268,7 @@ struct RebuiltTableTests {
         #expect(try await store.verify().isEmpty)
     }
 
-    /// Forms that migrations have: what is read of a script must not depend on the order of its statements.
+    /// Forms of migration scripts. The analysis must not depend on the order of the statements.
     @Test(
         arguments: [
             "ALTER TABLE guest ADD COLUMN y TEXT; UPDATE guest SET y = fax; ALTER TABLE guest DROP COLUMN fax",
@@ -317,7 +317,7 @@ struct RebuiltTableTests {
     }
 }
 
-/// What a migration must leave alone, and what is not its fault.
+/// Things that a migration must not touch, and errors that it did not cause.
 @Suite struct MigrationRefusalTests {
     private func store(_ file: TemporaryFile, _ schema: String) async throws -> Store {
         try file.shell(schema)

@@ -8,7 +8,7 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// What a schema entry of the log may say: nothing of it runs as it comes.
+/// The statements that a schema entry of the log may have. None of them runs without a check.
 @Suite struct SchemaTrialTests {
     private static func space() throws -> SpaceSchema {
         try DatabaseQueue().inDatabase { db in
@@ -80,7 +80,7 @@ import Testing
         #expect(throws: SchemaTrial.Refusal.self) { try SchemaTrial().check(endless) }
     }
 
-    /// A default of 10 KiB. Two of them are more than a value may have.
+    /// A default of 10 KiB. Two of them are longer than a value may be.
     private static let large = "DEFAULT (hex(randomblob(5120)))"
 
     @Test func `no check is computed, since it depends on rows`() throws {
@@ -93,7 +93,7 @@ import Testing
     @Test(
         "functions that are slow for two long values are not computed",
         arguments: [
-            // Each is the empty text, and becomes too large only where another function is in its place.
+            // Each expression is the empty text. It is too large only if another function replaces the slow one.
             "iif(instr('a', 'b'), x || x, '')", "iif('a' LIKE 'b', x || x, '')", "iif('a' LIKE 'b' ESCAPE '!', x || x, '')",
             "iif('a' GLOB 'b', x || x, '')", "trim(x, x) || x", "ltrim(x, x) || x", "rtrim(x, x) || x", "replace(x, x, '') || x",
         ])
@@ -117,7 +117,7 @@ import Testing
             try SchemaTrial.refusal(of: ["CREATE TABLE long (id INTEGER PRIMARY KEY, x DEFAULT '\(String(repeating: "x", count: 70_000))')"]
             ))
         #expect(long.reason == "it is longer than 64 KiB")
-        // As wide as a table may be.
+        // As many columns as a table may have.
         let wide = (0..<1_900).map { "column_\($0) TEXT NOT NULL" }
         #expect(try SchemaTrial.refusal(of: ["CREATE TABLE wide (\(wide.joined(separator: ", ")), PRIMARY KEY (column_0))"]) == nil)
     }

@@ -33,7 +33,7 @@ struct CommitWatcherTests {
         }
     }
 
-    /// Only the system's reports count: the poll would not come before the test is over.
+    /// Only the system's reports count: the poll would come after the end of the test.
     private static let reportsAlone = CommitWatcher.Timing(
         rechecks: CommitWatcher.Timing.system.rechecks, poll: .seconds(3600), pollAlone: .seconds(3600),
         pause: CommitWatcher.Timing.system.pause)
@@ -43,7 +43,7 @@ struct CommitWatcherTests {
         let place = try Place(mode)
         let watcher = try CommitWatcher(path: place.path, timing: Self.reportsAlone)
         for number in 1...5 {
-            // The first time it waits already, or the commit is found when it begins to.
+            // The first time, the watcher waits already, or finds the commit when it begins to wait.
             async let notice: Void = watcher.next()
             try place.shell("INSERT INTO t (v) VALUES ('\(number)');")
             try await notice
@@ -109,7 +109,7 @@ struct CommitWatcherTests {
             #expect(files.watch(URL(fileURLWithPath: place.path), as: 1) {})
             for number in 1...50 { try Data("\(number)".utf8).write(to: URL(fileURLWithPath: place.folder + "/other.log")) }
             #expect(files.drain().isEmpty)
-            // The second commit finds files that came and went with the first.
+            // The second commit finds files that the first one created and deleted.
             for _ in 1...2 {
                 try place.shell("INSERT INTO t (v) VALUES ('x');")
                 #expect(files.drain().count == 1)
@@ -160,7 +160,7 @@ struct CommitWatcherTests {
                     (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")) == "anon_inode:inotify"
                 }.count
             }
-            // Other tests of this process watch files over the descriptor of the process.
+            // Other tests of this process watch files with the descriptor of the process.
             let watches = FileWatches()
             let before = try descriptors()
             var reports = (0..<40).compactMap { _ in FileReports(databasePath: place.path, watches: watches) {} }
@@ -203,7 +203,7 @@ struct CommitWatcherTests {
         try await store.track(.all)
         _ = try Store(path: place.path)
         _ = try CommitWatcher(path: place.path)
-        // A program that thinks it is the last one folds the -wal file back and deletes it when it ends.
+        // A program that finds no other connection writes the -wal file back and deletes it when it ends.
         try place.shell("INSERT INTO t (v) VALUES ('elsewhere');")
         #expect(FileManager.default.fileExists(atPath: place.path + "-wal"))
         try await store.write { db in try db.execute(sql: "INSERT INTO t (v) VALUES ('here')") }

@@ -95,7 +95,7 @@ struct RemoteChangesTests {
         try await write(store)
         let next = try await changes.next()
         #expect(next?.token.number == 5 && next?.isExternal == false)
-        // Whoever names a point is told that it is gone.
+        // A caller that names a point gets an error if the point is purged.
         var named = store.remoteChanges(after: start).makeAsyncIterator()
         await #expect { try await named.next() } throws: { ($0 as? AnnalsError)?.code == .tokenExpired }
     }

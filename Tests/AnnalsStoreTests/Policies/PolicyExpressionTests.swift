@@ -55,7 +55,7 @@ struct PolicyExpressionTests {
         }
         #expect(throws: PolicyExpression.Failure.self) { try value("zeroblob(1000000000)") }
         #expect(throws: PolicyExpression.Failure.self) { try value("abs(-9223372036854775808)") }
-        // A failure leaves nothing behind.
+        // A failure has no effect on later expressions.
         #expect(try value("1") == .integer(1))
     }
 }

@@ -83,7 +83,7 @@ struct ConsumerTests {
         try await shop.store.unregister("a")
         #expect(try await shop.store.consumers().map(\.consumer.name) == ["b"])
         await #expect { try await shop.store.unregister("a") } throws: { ($0 as? AnnalsError)?.code == .consumerUnknown }
-        // It is how the agent's own place is listed.
+        // The position of sync is listed under this name.
         await #expect { try await shop.store.register("sync") } throws: { ($0 as? AnnalsError)?.code == .usage }
     }
 

@@ -6,8 +6,8 @@ import Testing
 @testable import AnnalsHistory
 @testable import AnnalsStore
 
-/// A migration tool took Annals' tables for leftovers and dropped them all, as Alembic's autogenerate proposes. The triggers stay, and every
-/// write of the program's tables fails.
+/// A migration tool dropped all of Annals' tables as unknown tables, as Alembic's autogenerate proposes. The triggers stay, so every
+/// write to the program's tables fails.
 @Suite struct DroppedTablesTests {
     private func shop() throws -> PurgedStore {
         let shop = try PurgedStore("CREATE TABLE item(id INTEGER PRIMARY KEY, n INT); CREATE TABLE other(id INTEGER PRIMARY KEY)")

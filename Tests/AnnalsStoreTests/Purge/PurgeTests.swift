@@ -9,14 +9,14 @@ import Testing
 @testable import AnnalsHistory
 @testable import AnnalsStore
 
-/// Ends a purge in the middle.
+/// Stops a purge in the middle.
 struct Interrupted: Error {}
 
-/// A store with history, opened as an app opens it, with time that the test moves.
+/// A store with history, opened as an app opens it, with a clock that the test sets.
 struct PurgedStore {
     let file: HistoryFile
     let store: Store
-    /// Slices after which a purge is to fail; none while it is nil.
+    /// The number of slices after which a purge fails; nil if it does not fail.
     let slicesLeft = Mutexed<Int?>(nil)
     let pauses = Mutexed(0)
 
@@ -26,7 +26,7 @@ struct PurgedStore {
         let (clock, slicesLeft, pauses, ticks) = (file.clock, slicesLeft, pauses, Mutexed(Int64(0)))
         configuration.now = { clock.milliseconds }
         configuration.process = "tests"
-        // Each look at the clock takes three milliseconds, so a slice does a few steps, each of few rows.
+        // Each reading of the clock takes three milliseconds, so a slice has a few steps with a few rows each.
         configuration.microseconds = {
             ticks.withLock { ticks in
                 ticks += 3_000
@@ -50,7 +50,7 @@ struct PurgedStore {
     }
 }
 
-/// A value that closures of a test share.
+/// A value that the closures of a test share.
 final class Mutexed<Value: Sendable>: Sendable {
     private let value: Mutex<Value>
 
@@ -97,7 +97,7 @@ struct PurgeTests {
     @Test("By date: what was committed before it goes")
     func byDate() async throws {
         let shop = try shop(10)
-        // Transaction n is n seconds after the beginning.
+        // Transaction n is n seconds after the start.
         let date = Date(timeIntervalSince1970: 1_700_000_004)
         #expect(try await shop.store.deleteHistory(before: date).transactions == 3)
         #expect(try await shop.store.deleteHistory(before: "2023-11-14T22:13:26Z").transactions == 2)
@@ -121,7 +121,7 @@ struct PurgeTests {
         #expect(try shop.file.bounds().oldest == shop.file.bounds().latest)
         #expect(try shop.file.findings() == [])
         #expect(try shop.file.recordExternalChanges() == nil, "nothing is left to seal")
-        // What stays of the last change is its number.
+        // Only the number of the last change is left.
         let left = try await shop.store.read { db in
             try GRDB.Row.fetchAll(db, sql: "SELECT * FROM annals_changes_1").map { row in row.filter { !$1.isNull }.map(\.0) }
         }

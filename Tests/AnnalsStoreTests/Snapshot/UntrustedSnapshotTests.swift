@@ -7,7 +7,7 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// A snapshot comes from somebody else: nothing of it is believed before SQLite has gone through it.
+/// A snapshot comes from another replica. Nothing of it is used before SQLite has checked the whole file.
 struct UntrustedSnapshotTests {
     private let path = FileManager.default.temporaryDirectory.path + "/annals-untrusted-\(UUID()).db"
     private let membership: Membership
@@ -35,7 +35,7 @@ struct UntrustedSnapshotTests {
     @Test func `an index that lacks rows is damage, though every page can be read`() async throws {
         let file = try DatabaseQueue(path: path)
         try await file.writeWithoutTransaction { db in
-            // The rows go, and stay in the index.
+            // The rows are deleted, and stay in the index.
             try db.execute(sql: "PRAGMA writable_schema = ON")
             let root = try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_t_1'") ?? 0
             try db.execute(sql: "UPDATE sqlite_master SET rootpage = \(root) WHERE name = 't'")
@@ -125,7 +125,7 @@ struct UntrustedSnapshotTests {
         let file = try DatabaseQueue(path: path)
         try file.writeWithoutTransaction { db in
             #expect(try SchemaReach.isWithinSQLite(db))
-            // One of its own, and one in the place of SQLite's.
+            // One additional function, and one that replaces a function of SQLite.
             for name in ["shout", "lower"] { db.add(function: DatabaseFunction(name, argumentCount: 1) { $0[0] }) }
             #expect(try SchemaReach.isWithinSQLite(db))
             try db.execute(sql: schema)

@@ -10,10 +10,10 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// Work that is cancelled half-way leaves its connection as it found it.
+/// Work that is cancelled in the middle leaves its connection unchanged.
 @Suite("Cancelled work", .timeLimit(.minutes(20)))
 struct CancellationTests {
-    /// Cancels the task that it was given, from within what the task does.
+    /// Cancels a task from inside its work.
     private final class Canceller: Sendable {
         private let task = Mutex<Task<Void, any Error>?>(nil)
         private let isSet = DispatchSemaphore(value: 0)

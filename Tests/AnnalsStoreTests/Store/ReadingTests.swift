@@ -5,7 +5,7 @@ import GRDB
 import GRDBSQLite
 import Testing
 
-/// What looks at a store changes nothing for the app whose connection it is.
+/// Reading a store changes nothing on the connection of the app.
 struct ReadingTests {
     private let queue: DatabaseQueue
     private let store: Store
@@ -18,7 +18,7 @@ struct ReadingTests {
     }
 
     @Test func `an app's statements stay compiled while its queue is looked at`() async throws {
-        // Kept across accesses by the statement cache.
+        // The statement cache keeps it between accesses.
         func recompiled() throws -> Int32 {
             try queue.unsafeRead { db in
                 let statement = try db.cachedStatement(sql: "SELECT v FROM t")

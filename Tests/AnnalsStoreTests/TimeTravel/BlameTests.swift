@@ -64,7 +64,7 @@ struct BlameTests {
         #expect(brief(gone) == ["id 1 before history", "a 'last' #1 Ann", "b 'y' before history"])
         guard case .deleted(let transaction) = gone.end else { throw Complaint(text: "\(String(describing: gone.end))") }
         #expect(transaction.author == "Bo")
-        // A second life of the key has nothing of the first.
+        // A later row with the same key has nothing of the first row.
         try store.managed("Cy", "INSERT INTO t VALUES(1, 'last', 'y')")
         #expect(try brief(blame(store, "t", .integer(1))) == ["id 1 #3 Cy", "a 'last' #3 Cy", "b 'y' #3 Cy"])
     }

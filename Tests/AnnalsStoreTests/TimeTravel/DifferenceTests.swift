@@ -124,7 +124,7 @@ struct DifferenceTests {
 
 @Suite("The difference as SQL, run by the sqlite3 shell")
 struct DifferenceSQLTests {
-    /// Replays to one point, runs the difference there, and expects the rows of the other.
+    /// Replays to one point, runs the difference there, and expects the rows of the other point.
     private func expectTurns(
         _ store: HistoryFile, _ from: Int64, _ to: Int64, foreignKeys: Bool = false, into rows: RowDump, _ note: String = ""
     ) throws {
@@ -214,7 +214,7 @@ struct DifferenceSQLTests {
         let after = try store.rows()
         try expectTurns(store, 0, 1, into: after)
         try expectTurns(store, 1, 0, into: before)
-        // Bit by bit, which a dump does not tell of a real.
+        // Compared bit by bit, because a dump does not show all bits of a real.
         try store.replay(to: store.token(0))
         try SQLiteShell.run(store.path("replayed.db"), store.differenceSQL(0, 1))
         let copy = try DatabaseQueue(path: store.path("replayed.db"))

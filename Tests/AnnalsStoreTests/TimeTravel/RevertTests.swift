@@ -65,7 +65,7 @@ struct RevertTests {
         try await shop.store.revert(transaction: 2)
         #expect(try await shop.rows() == after)
         #expect(try await shop.store.verify().isEmpty)
-        // As it is already so, nothing is done.
+        // The rows are in that state already, so nothing is done.
         #expect(try await shop.store.revert(transaction: 3).number == 4)
         #expect(try await shop.store.revert(transaction: 1) == RevertOutcome(number: nil, rows: .init(), forced: 0))
     }

@@ -96,9 +96,9 @@ import Testing
         #expect(try await outcome.rows("node") == ["5|NULL|x", "6|5|child"])
     }
 
-    // MARK: Brought back twice
+    // MARK: Restored twice
 
-    /// Replica 0 deletes, and 1 and 2 both bring the row back.
+    /// Replica 0 deletes the row, and replicas 1 and 2 both restore it.
     @Test("Two authors bring the same life back: it is one row, with both sides' columns")
     func sameLife() async throws {
         let story = try await Story(Self.schema, replicas: 3)
@@ -116,7 +116,7 @@ import Testing
         try await story.write(1, "UPDATE item SET v = 'one' WHERE id = 'a'")
         try await story.write(2, "UPDATE item SET v = 'two' WHERE id = 'a'")
         try await story.world.sync(0)
-        // Replica 2 lays on what 0 did, and cannot send; meanwhile 1 brings the row back as well.
+        // Replica 2 repeats its work on the delete, and cannot send it. Meanwhile replica 1 restores the row too.
         try await story.pull(2)
         try await story.world.sync(1)
         try await story.write(1, "UPDATE item SET w = 'later' WHERE id = 'a'")

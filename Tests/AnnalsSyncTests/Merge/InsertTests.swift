@@ -1,7 +1,7 @@
 import AnnalsMerge
 import Testing
 
-/// Merge rule 25: what becomes of an insert whose key is taken.
+/// Merge rule 25: the result of an insert with a taken key.
 @Suite("Merge rule 25: inserts") struct InsertTests {
     static let number =
         "CREATE TABLE invoice (id INTEGER PRIMARY KEY, title TEXT, total INTEGER); INSERT INTO invoice VALUES (1, 'old', 1);"

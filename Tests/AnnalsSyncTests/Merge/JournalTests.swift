@@ -5,7 +5,7 @@ import AnnalsStore
 import GRDB
 import Testing
 
-/// Merge rule 34: what is in the conflict journal, and what a further rebase makes of it.
+/// Merge rule 34: the contents of the conflict journal, also after a further rebase.
 @Suite("Merge rule 34: the conflict journal") struct JournalTests {
     static let schema = """
         CREATE TABLE item (id TEXT PRIMARY KEY NOT NULL, v TEXT, tag TEXT UNIQUE);
@@ -71,7 +71,7 @@ import Testing
         try await story.write(2, "UPDATE span SET low = 8")
         try await story.world.sync(0)
         try await story.pull(2)
-        // 8 overwrote 5 on replica 2; with the lower bound that 1 sets now it cannot stand.
+        // On replica 2, 8 overwrote 5. It violates the upper bound that replica 1 sets now.
         try await story.world.sync(1)
         try await story.write(1, "UPDATE span SET high = 6")
         try await story.world.sync(1)
@@ -130,7 +130,7 @@ import Testing
         let store = story.world.stores[0]
         let ids = try await store.conflicts(limit: 100).map(\.conflict.id)
         #expect(ids == [1, 2, 3, 4])
-        // Older than a moment to come: every line there is.
+        // Older than a moment in the future: all entries.
         let all = Duration.seconds(-1_000_000_000)
         #expect(try await store.purgeConflicts(olderThan: all) == 0)
         try await store.noteConflictsSeen([1, 2, 4])
@@ -141,7 +141,7 @@ import Testing
         #expect(try await store.conflicts(limit: 100).map(\.conflict.id) == [2, 3, 4])
         #expect(try await store.purgeConflicts(olderThan: all, force: true) == 2)
         #expect(try await store.conflicts(limit: 100).map(\.conflict.id) == [4])
-        // The other replica's lines are its own affair.
+        // The other replica decides about its own entries.
         #expect(try await story.world.stores[1].conflicts(limit: 100).count == 4)
         try await story.write(0, "UPDATE item SET v = 'zero' WHERE id = 'a'")
         try await story.write(1, "UPDATE item SET v = 'one' WHERE id = 'a'")

@@ -2,7 +2,7 @@ import AnnalsStore
 import SeededRandom
 import Testing
 
-/// Tables whose key's index compares otherwise than its column does.
+/// Tables with an index of the key that compares differently from the column.
 @Suite("Merges of keys that compare otherwise than their columns", .timeLimit(.minutes(20)))
 struct KeyCollationMergeTests {
     private static let schema = """

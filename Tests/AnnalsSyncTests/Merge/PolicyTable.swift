@@ -5,21 +5,21 @@ import AnnalsStore
 import AnnalsTesting
 import GRDB
 
-/// One conflict of every kind, each in tables of its own, laid on in one go under one policy.
+/// One conflict of every kind, each in tables of its own, rebased together under one policy.
 ///
-/// Everything happens twice: where the incoming change was written later, and where the stored one was.
+/// Each conflict happens twice: once the incoming change is later, once the stored one.
 struct PolicyTable {
-    /// A kind of conflict. `first` is in the log when `second` is laid on top; `#` stands for the tables' suffix.
+    /// A kind of conflict. `first` is in the log when `second` is rebased. `#` is replaced with the tables' suffix.
     struct Situation {
         var name: String
         var schema: String
         var first: String
         var second: String
-        /// What there is at the end, as one text.
+        /// A query for the result, as one text.
         var look: String
     }
 
-    /// What a column holds, and what the two sides make of it.
+    /// The values of a column: the first one, and those that the two sides write.
     struct Sample {
         var type = "INTEGER"
         var base = "10"
@@ -99,7 +99,7 @@ struct PolicyTable {
         return cells
     }
 
-    /// What the journal keeps of the side that lost.
+    /// The values of the losing side in the journal.
     private static func lost(_ outcome: Outcome, _ situation: Situation, _ suffix: String) -> String {
         let tables = situation.schema.split(separator: "CREATE TABLE ").compactMap { $0.split(separator: "#").first.map { $0 + suffix } }
         let entries = outcome.journal.filter { entry in tables.contains(Substring(entry.table)) && entry.kind != .renumber }

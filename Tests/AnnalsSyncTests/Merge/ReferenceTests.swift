@@ -1,7 +1,7 @@
 import AnnalsMerge
 import Testing
 
-/// Merge rules 31 and 32: parents that died or were set aside, and deletes of parents that got unseen children.
+/// Merge rules 31 and 32: parents that were deleted or set aside, and deletes of parents that got unseen children.
 @Suite("Merge rules 31 and 32: foreign keys") struct ReferenceTests {
     private func schema(_ action: String, _ column: String = "team INTEGER") -> String {
         """
@@ -12,7 +12,7 @@ import Testing
         """
     }
 
-    // MARK: The parent died
+    // MARK: The parent was deleted
 
     @Test("A new child of a dead parent does what the key declares")
     func insertOfDead() async throws {

@@ -1,7 +1,7 @@
 import AnnalsMerge
 import Testing
 
-/// Merge rules 22 to 24: who is meant, and names within the outbox.
+/// Merge rules 22 to 24: row outcomes, and names within the outbox.
 @Suite("Merge rules 22–24: who is meant") struct RowOutcomeTests {
     static let keyed = """
         CREATE TABLE item (id TEXT PRIMARY KEY NOT NULL, v TEXT, w TEXT);

@@ -8,12 +8,12 @@ import Foundation
 import GRDB
 import Testing
 
-/// A conflict told in a few lines: what `first` does is in the log before `second`, which had not seen it, lays its own
-/// work on top. At the end all replicas are compared, rows and journals, and every constraint is checked.
+/// A conflict in a few lines: the work of `first` is in the log before `second`, which has not seen it, rebases its own work. At the
+/// end the rows and journals of all replicas are compared, and every constraint is checked.
 struct Story {
     let world: SyncedStores
 
-    /// `later`: who wrote later, by the clock; the log's order stays the same.
+    /// The replica with the later time. The order of the log does not change.
     enum Later { case first, second }
 
     init(_ schema: String, _ policies: MergePolicies = MergePolicies(), replicas: Int = 2) async throws {
@@ -26,12 +26,12 @@ struct Story {
         try await world.stores[replica].write(author: "r\(replica)") { db in try db.execute(sql: sql) }
     }
 
-    /// Takes in what is there and lays on top, without sending.
+    /// Pulls and rebases, without sending.
     func pull(_ replica: Int) async throws {
         try await world.sync(replica, .pullOnly)
     }
 
-    /// Both write one transaction each, unseen by the other; then the first is sent, and the second laid on top.
+    /// Both write one transaction each, unseen by the other. Then the first is sent, and the second is rebased.
     static func conflict(
         _ schema: String, first: String, second: String, later: Later = .second, _ policies: MergePolicies = MergePolicies()
     ) async throws -> Outcome {
@@ -50,7 +50,7 @@ struct Story {
         return try await story.end()
     }
 
-    /// Syncs everyone, adds a fresh clone, and compares.
+    /// Syncs all replicas, adds a fresh clone, and compares.
     func end() async throws -> Outcome {
         try await world.settle()
         try await world.addClone("fresh-\(ReplicaID.random())")
@@ -71,7 +71,7 @@ struct Story {
     }
 }
 
-/// How it came out, the same on every replica.
+/// The result, which is equal on every replica.
 struct Outcome {
     let store: Store
     let journal: [JournalEntry]
@@ -94,7 +94,7 @@ struct Outcome {
         }
     }
 
-    /// Where the log ends.
+    /// The last position of the log.
     func position() async throws -> Int64? {
         try await store.replicaState()?.position.rawValue
     }

@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsMerge
 import Testing
 
-/// Merge rule 33: UNIQUE in all its forms, and what one row cannot be by itself.
+/// Merge rule 33: UNIQUE in all its forms, and constraints of a single row.
 @Suite("Merge rule 33: constraints") struct UniquenessTests {
     static let schema = """
         CREATE TABLE person (id TEXT PRIMARY KEY NOT NULL, email TEXT UNIQUE, phone TEXT UNIQUE, name TEXT);
@@ -258,7 +258,7 @@ import Testing
         #expect(outcome.lines.count == 2000)
     }
 
-    // MARK: One row by itself
+    // MARK: Single rows
 
     @Test("CHECK and NOT NULL broken by combining two legal edits: the incoming changes of that row are set aside")
     func check() async throws {

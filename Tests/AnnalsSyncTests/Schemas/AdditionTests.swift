@@ -8,7 +8,7 @@ import GRDB
 import RelayLog
 import Testing
 
-/// New tables and new columns with a default reach the space by themselves, and replicas that lack them go on.
+/// New tables, and new columns with a default, reach the space automatically. Replicas that lack them continue.
 @Suite("Additions to a schema")
 struct AdditionTests {
     static let schema = """
@@ -90,7 +90,7 @@ struct AdditionTests {
         try world.outside(0, Self.column)
         try world.outside(0, "UPDATE person SET age = 30 WHERE id = 'p1'")
         try await world.settle()
-        // The older one did not see that the row was changed.
+        // The replica without the column did not see that the row was changed.
         try world.outside(1, "DELETE FROM person WHERE id = 'p1'; DELETE FROM person WHERE id = 'p2'")
         try world.outside(1, Self.column)
         #expect(try await world.sync(1).conflicts == 1)
@@ -109,7 +109,7 @@ struct AdditionTests {
             "UPDATE person SET age = 31 WHERE id = 'p1'; UPDATE person SET age = 32 WHERE id = 'p2'; UPDATE person SET age = 33 WHERE id = 'p3'"
         )
         try await world.settle()
-        // By the newer, by the older, and by another that is older.
+        // By the replica with the column, by the one without it, and by another one without it.
         try world.outside(0, "UPDATE person SET id = 'q1' WHERE id = 'p1'")
         try world.outside(1, "UPDATE person SET id = 'q2' WHERE id = 'p2'")
         try world.outside(2, "DELETE FROM person WHERE id = 'p3'")
@@ -157,7 +157,7 @@ struct AdditionTests {
         try world.outside(
             0, "UPDATE badge SET id = 'c2' WHERE id = 'b2'; DELETE FROM badge WHERE id = 'b1'; INSERT INTO badge VALUES('b3', 'p3')")
         try await world.settle()
-        // The older one cannot know that a badge needs p3.
+        // The replica without the table cannot know that a badge needs p3.
         try world.outside(1, "UPDATE person SET name = 'Cyd' WHERE id = 'p3'")
         try await world.sync(1)
         try world.outside(1, "DELETE FROM person WHERE id = 'p3'; INSERT INTO team VALUES('t9', 'new')")
@@ -184,7 +184,7 @@ struct AdditionTests {
             try await world.stores[index].track(.all)
             _ = try await world.stores[index].prepareOutbox()
         }
-        // Its table waits to be told of when it gets another column.
+        // Its table is still a pending schema entry when it gets another column.
         try world.outside(1, "\(note); INSERT INTO badge VALUES('b1', 'p1', 'mine')")
         _ = try await world.stores[1].prepareOutbox()
         try world.outside(1, "UPDATE badge SET note = 'still mine'")
@@ -205,7 +205,7 @@ struct AdditionTests {
         try await world.stores[0].track(.all)
         _ = try await world.stores[0].prepareOutbox()
         try world.outside(0, "\(note); INSERT INTO badge VALUES('b1', 'p1', 'mine')")
-        // Others' work keeps nothing of it from going out.
+        // Work of other replicas does not prevent any of it from being sent.
         try world.outside(1, "UPDATE person SET name = 'Al' WHERE id = 'p1'; ALTER TABLE team ADD COLUMN color TEXT")
         try await world.settle()
         try world.outside(0, "ALTER TABLE team ADD COLUMN color TEXT")
@@ -449,7 +449,7 @@ struct AdditionTests {
 }
 
 extension SyncedStores {
-    /// Everyone syncs until it is quiet; then all have the same rows, and each store holds what a clone does.
+    /// All replicas sync until nothing changes. Then all have the same rows, and each store equals a clone.
     func expectAlike(sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await settle()
         let first = try await stores[0].digest()

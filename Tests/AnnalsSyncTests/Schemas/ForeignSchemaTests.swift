@@ -10,7 +10,7 @@ import Testing
 @testable import AnnalsReplica
 @testable import AnnalsStore
 
-/// Schema entries that no honest replica writes, from somebody who may push.
+/// Schema entries that no honest replica writes, from a member that may push.
 @Suite struct ForeignSchemaTests {
     private static let schema = "CREATE TABLE todo (id INTEGER PRIMARY KEY, title TEXT)"
 
@@ -42,7 +42,7 @@ import Testing
         let error = try await refusal(world, 1)
         #expect(error.code == .schemaRefused)
         #expect(error.message.contains("position \(position) ") && error.message.contains("evil"), "\(error.message)")
-        // The app goes on.
+        // The app continues.
         try await world.stores[1].write { db in try db.execute(sql: "INSERT INTO todo VALUES (1, 'one')") }
         _ = try await world.relay.void(position)
         try await world.settle()

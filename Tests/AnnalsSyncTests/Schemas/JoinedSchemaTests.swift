@@ -6,12 +6,12 @@ import AnnalsSync
 import GRDB
 import Testing
 
-/// Stores whose tables are not quite the space's join it.
+/// Stores with tables that differ from the space's tables join it.
 @Suite struct JoinedSchemaTests {
     private static let schema = """
         CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT); INSERT INTO item VALUES(1, 'one'), (2, 'two');
         """
-    /// What the space has beyond that.
+    /// Additions of the space.
     private static let additions = """
         ALTER TABLE item ADD COLUMN color TEXT DEFAULT 'none';
         CREATE TABLE note(id TEXT PRIMARY KEY NOT NULL, item INTEGER REFERENCES item(id), text TEXT);

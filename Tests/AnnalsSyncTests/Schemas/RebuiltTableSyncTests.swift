@@ -6,7 +6,7 @@ import AnnalsTesting
 import GRDB
 import Testing
 
-/// Migrations of a joined store that make a table anew: what they do to rows is work like any other, and no row is in doubt.
+/// Migrations of a joined store that rebuild a table. Their changes of rows are normal changes, and no row is unverified.
 @Suite("Tables that a migration makes anew in a space")
 struct RebuiltTableSyncTests {
     private static let schema = """

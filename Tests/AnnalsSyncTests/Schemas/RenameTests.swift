@@ -10,7 +10,7 @@ import GRDB
 import RelayLog
 import Testing
 
-/// What tables and columns are called is a store's own business: the log knows them by their first names (ARCHITECTURE 7).
+/// Each store chooses its names of tables and columns. The log uses canonical names (ARCHITECTURE 7).
 @Suite("Renames in a space")
 struct RenameTests {
     static let schema = """
@@ -22,7 +22,7 @@ struct RenameTests {
         INSERT INTO team VALUES('t1', 'ops'), ('t2', 'dev');
         INSERT INTO person VALUES('p1', 'Ann', 'a@x', 1, 't1'), ('p2', 'Bob', 'b@x', 2, 't1'), ('p3', 'Cy', 'c@x', 3, 't2');
         """
-    /// Tables and columns, the parent's key among them.
+    /// Tables and columns, also the parent's key.
     static let renames = """
         ALTER TABLE person RENAME COLUMN email TO mail; ALTER TABLE person RENAME COLUMN n TO points;
         ALTER TABLE team RENAME COLUMN code TO short_name; ALTER TABLE person RENAME COLUMN name TO called;
@@ -36,7 +36,7 @@ struct RenameTests {
         let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try world.outside(0, "UPDATE person SET email = 'before@x' WHERE id = 'p1'")
         try world.outside(0, setting + Self.renames)
-        // With that setting SQLite leaves our triggers with the old name, until somebody looks.
+        // With this setting SQLite leaves the capture triggers with the old name, until they are repaired.
         if !setting.isEmpty { try await world.stores[0].recordExternalChanges() }
         try world.outside(
             0, "UPDATE human SET called = 'Anna', points = 10 WHERE id = 'p1'; INSERT INTO human VALUES('p4', 'Di', 'd@x', 4, 't2')")
@@ -71,7 +71,7 @@ struct RenameTests {
             try await refused(
                 "UPDATE team SET short_name = 't3' WHERE short_name = 't2'", "INSERT INTO person VALUES('p5', 'E', 'e@x', 5, 't2')"))
         #expect(try await refused("UPDATE human SET points = 95 WHERE id = 'p1'", "UPDATE person SET n = 96 WHERE id = 'p2'"))
-        // And what has nothing to do with each other does not.
+        // Unrelated changes do not conflict.
         #expect(try await !refused("UPDATE team SET name = 'A' WHERE short_name = 't1'", "UPDATE team SET name = 'B' WHERE code = 't3'"))
         let conflicts = try await world.stores.asyncMap { try await $0.conflicts() }
         #expect(conflicts[0].contains { $0.entry.table == "human" && $0.entry.columns == ["mail"] })
@@ -114,7 +114,7 @@ struct RenameTests {
         #expect(try await world.texts(0, "SELECT called || name FROM person WHERE id <= 'p2' ORDER BY id") == ["OldNew", "Bobbynew"])
         #expect(try await world.texts(1, "SELECT name FROM person WHERE id <= 'p2' ORDER BY id") == ["Old", "Bobby"])
         #expect(try await world.stores[1].status().missingSchema == ["person.name"])
-        // The other program migrates as this one did: nobody has to tell it which is which.
+        // The other program migrates like the first one, without any declaration of the renames.
         try world.outside(1, "ALTER TABLE person RENAME COLUMN name TO called; ALTER TABLE person ADD COLUMN name TEXT DEFAULT 'new'")
         try await world.expectAlike()
         #expect(try await world.texts(1, "SELECT called || name FROM person WHERE id <= 'p2' ORDER BY id") == ["OldNew", "Bobbynew"])
@@ -181,7 +181,7 @@ struct RenameTests {
         try await world.expectAlike()
         try await world.addClone("r3")
         #expect(try await world.texts(3, "SELECT address FROM human ORDER BY id") == ["r0", "r1", "r2"])
-        // Nobody tells again what was told.
+        // A rename is not sent again.
         let version = try await world.stores[0].prepareOutbox().schemaVersion
         for _ in 0..<2 { try await world.settle() }
         #expect(try await world.stores[0].prepareOutbox().schemaVersion == version)
@@ -225,7 +225,7 @@ struct RenameTests {
         rules.keep = -60_000
         rules.isForced = true
         _ = try await world.relay.purge(rules)
-        // It renames for itself, while it was away.
+        // It renames a column too, while it was offline.
         try world.outside(
             2, "UPDATE person SET name = 'Away', email = 'away@x' WHERE id = 'p3'; ALTER TABLE person RENAME COLUMN email TO e")
         #expect(try await world.sync(2).cameBack != nil)
@@ -309,14 +309,14 @@ struct RenameTests {
         await #expect { try await world.sync(1) } throws: {
             ($0 as? AnnalsError)?.hint?.contains("annals migrate STORE --rename person.email=mail") ?? false
         }
-        // Nor does anything move this work into the outbox under a name that the log does not know.
+        // This work is not moved to the outbox under a name that the log does not have either.
         let setting = PolicySetting(table: "person", column: "n", aspect: .update, policy: "max")
         await #expect(throws: AnnalsError.self) { try await world.stores[1].setPolicies([setting]) }
         try await world.stores[1].migrate(label: "declared", renames: [.column("email", of: "person", to: "mail")])
         try await world.sync(1)
         try await world.expectAlike()
         #expect(try await world.rows(0, "SELECT email FROM person WHERE id = 'p1'") == [["unseen@x".databaseValue]])
-        // What another replica did already is recognised also where the table is rebuilt.
+        // A rename that another replica made already is recognized, also if the table is rebuilt.
         try world.outside(
             0,
             """

@@ -9,16 +9,16 @@ import GRDB
 import SeededRandom
 import Testing
 
-/// Worlds in which every replica renames tables and columns as it likes, under random writes, additions, lost answers, restarts,
-/// newcomers, snapshots and purges. `ANNALS_SEED=n swift test --filter RenameWorldTests` replays one seed.
+/// Worlds in which every replica renames tables and columns independently, with random writes, additions, lost answers, restarts, new
+/// replicas, snapshots and purges. `ANNALS_SEED=n swift test --filter RenameWorldTests` replays one seed.
 @Suite struct RenameWorldTests {
     static let seeds = Seeds.given ?? Array(1...16)
 
-    /// A table that the tests know by its first name, on one replica.
+    /// The names of a table on one replica, by canonical names.
     private struct Names {
         var table: String
         var columns: [String: String]
-        /// All that it has by now.
+        /// All its current columns.
         var all: [String]
     }
 
@@ -28,7 +28,7 @@ import Testing
     func names(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let world = try await SyncedStores(replicas: 3, schema: ConvergenceTests.schema(seed))
-        // Most of what follows happens under names that differ.
+        // Most of the following work happens under different names.
         for index in world.stores.indices { for _ in 0..<6 { try await rename(world, index, &random) } }
         for _ in 0..<70 {
             let index = Int.random(in: world.stores.indices, using: &random)
@@ -95,7 +95,7 @@ import Testing
             """)
     }
 
-    /// Declared, or by a program that knows nothing of this.
+    /// Declared in a migration, or by a program without Annals.
     private func run(_ world: SyncedStores, _ index: Int, _ rename: Rename, _ random: inout SeededGenerator) async throws {
         if random.chance(50) {
             try await world.stores[index].migrate(label: "rename", renames: [rename])
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    /// A new column, under whatever name is free there.
+    /// A new column with a free name.
     private func add(_ world: SyncedStores, _ index: Int, _ random: inout SeededGenerator) async throws {
         let names = try await names(world, index)
         let table = try #require(names[random.chance(50) ? "team" : "note"])
@@ -126,7 +126,7 @@ import Testing
 
     // MARK: Names
 
-    /// What the replica calls the first tables and columns now. The test finds out by the rows' places, which renames leave alone.
+    /// The replica's current names of the first tables and columns. The test finds them by their order, which renames do not change.
     private func names(_ world: SyncedStores, _ index: Int) async throws -> [String: Names] {
         let columns = [
             "team": ["id", "name", "budget"], "person": ["id", "team", "email", "name", "age"], "tag": ["person", "label", "note"],
@@ -148,7 +148,7 @@ import Testing
         return names
     }
 
-    /// A statement over the first names of one table, in the replica's.
+    /// Translates a statement with canonical names of one table to the replica's names.
     private static func translated(_ sql: String, _ names: [String: Names]) -> String {
         var table: Names?
         var (isQuoted, word, text) = (false, "", "")

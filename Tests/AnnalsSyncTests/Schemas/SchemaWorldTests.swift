@@ -10,12 +10,12 @@ import GRDB
 import SeededRandom
 import Testing
 
-/// Worlds with three versions of one schema at once, under random writes, migrations, lost answers, restarts, newcomers, snapshots and
-/// purges. `ANNALS_SEED=n swift test --filter SchemaWorldTests` replays one seed.
+/// Worlds with three versions of one schema at the same time, with random writes, migrations, lost answers, restarts, new replicas,
+/// snapshots and purges. `ANNALS_SEED=n swift test --filter SchemaWorldTests` replays one seed.
 @Suite struct SchemaWorldTests {
     static let seeds = Seeds.given ?? Array(1...16)
 
-    /// What each version adds to the one before.
+    /// The additions of each version.
     static let versions: [[String]] = [
         [],
         [
@@ -33,7 +33,7 @@ import Testing
     func threeVersions(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let world = try await SyncedStores(replicas: 4, schema: ConvergenceTests.schema(seed))
-        // Some worlds are in step first, so that old and new are laid on each other; in others all begins at once.
+        // Some worlds are in sync first, so that rebases mix old and new schemas. In others all changes begin at once.
         for _ in 0..<70 {
             let index = Int.random(in: world.stores.indices, using: &random)
             world.clock.advance(.milliseconds(Int.random(in: 0...500, using: &random)))
@@ -51,13 +51,13 @@ import Testing
         try await migrateAll(world, seed, &random)
     }
 
-    /// The newest first; then what the others do is theirs alone.
+    /// Migrates the newest replica first. After that the others migrate independently.
     private func migrateAll(_ world: SyncedStores, _ seed: UInt64, _ random: inout SeededGenerator) async throws {
         while try await version(world, 0) < 3 { try await migrate(world, 0, &random) }
         for _ in 0..<3 { try await world.settle() }
         for index in world.stores.indices.dropFirst() {
             while try await version(world, index) < 3 {
-                // Also while something is on its way.
+                // Also while an exchange is under way.
                 if random.chance(30) { await write(world, index, &random) }
                 try await migrate(world, index, &random)
             }
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    /// What two replicas both know is the same in both, whatever else one of them knows.
+    /// Data that two replicas both have is equal, whatever else one of them has.
     private func expectAgreement(_ world: SyncedStores, _ seed: UInt64) async throws {
         let queries = [
             "SELECT id, name, budget FROM team ORDER BY id", "SELECT id, team, email, name, age FROM person ORDER BY id",
@@ -112,11 +112,11 @@ import Testing
         return sql.contains("color") && sql.contains("owner") && sql.contains("none") ? 3 : sql.contains("badge") ? 2 : 1
     }
 
-    /// To the next version, by a program of its own or through the store, with rows or without.
+    /// Migrates to the next version, by another program or through the store, with or without rows.
     private func migrate(_ world: SyncedStores, _ index: Int, _ random: inout SeededGenerator) async throws {
         let version = try await version(world, index)
         guard version < 3 else { return }
-        // A clone of the space can have a part of a version already, since each statement comes by itself.
+        // A clone of the space can have a part of a version already, since each statement is sent separately.
         var statements: [String] = []
         for sql in Self.versions[version] where try await !has(world, index, sql) { statements.append(sql) }
         let fill =

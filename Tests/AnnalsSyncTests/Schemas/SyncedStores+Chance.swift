@@ -5,9 +5,9 @@ import GRDB
 import RelayLog
 import SeededRandom
 
-/// What random worlds of schemas do apart from changing them.
+/// Steps of random worlds that do not change the schema.
 extension SyncedStores {
-    /// Syncs a replica, at times over a bad network or without sending.
+    /// Syncs a replica, sometimes over a faulty network or without sending.
     func sync(_ index: Int, by random: inout SeededGenerator) async throws {
         if random.chance(20) {
             let faulty = FaultyRelay(
@@ -19,7 +19,7 @@ extension SyncedStores {
         }
     }
 
-    /// Makes a snapshot, and mostly has the log before it dropped.
+    /// Makes a snapshot, and usually purges the log before it.
     func snapshot(_ index: Int, by random: inout SeededGenerator) async throws {
         let made = try await SyncAgent(store: stores[index], transport: relay, environment: environment).makeSnapshot()
         guard made != nil, random.chance(60) else { return }
@@ -29,7 +29,7 @@ extension SyncedStores {
         _ = try await relay.purge(rules)
     }
 
-    /// Writes as another program, or as the store's own; what a constraint refuses is not written.
+    /// Writes as another program, or through the store. Constraints refuse some writes.
     func write(_ index: Int, _ sql: [String], by random: inout SeededGenerator) async {
         if Bool.random(using: &random) {
             try? outside(index, sql.joined(separator: ";"))
