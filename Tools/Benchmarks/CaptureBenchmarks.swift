@@ -12,7 +12,7 @@ enum CaptureBenchmarks {
         for _ in 0..<scale.rounds {
             let pair = try await Pair(Rows(key, count: scale.rows), synchronous: "NORMAL")
             for (name, order, work) in pair.phases {
-                var turns = PushLease()
+                var turns = Alternation()
                 for indices in order.chunks(of: perTransaction) {
                     try turns.take(
                         subject: { try pair.transaction(pair.tracked, indices, work) },
@@ -33,7 +33,7 @@ enum CaptureBenchmarks {
         var results: [Comparison.Round] = []
         for _ in 0..<rounds {
             let pair = try await Pair(Rows(.text, count: count), synchronous: synchronous)
-            var turns = PushLease()
+            var turns = Alternation()
             for index in pair.rows.keys.indices {
                 try turns.take(subject: { try pair.insert(pair.tracked, index) }, baseline: { try pair.insert(pair.plain, index) })
             }

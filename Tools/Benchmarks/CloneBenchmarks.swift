@@ -12,7 +12,7 @@ enum CloneBenchmarks {
         try ChildProgram.run(ChildProgram.annals(), ["join", folder.file("author.db"), "--relay", url, "--space", "bench"])
         var rounds: [Comparison.Round] = []
         for number in 0..<scale.rounds {
-            var turns = PushLease()
+            var turns = Alternation()
             // Two turns, so that each goes first once.
             for turn in 0..<2 {
                 let (clone, plain) = (folder.file("clone\(number)-\(turn).db"), folder.file("plain\(number)-\(turn).db"))

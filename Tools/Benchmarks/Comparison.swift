@@ -63,7 +63,7 @@ struct Benchmark {
 }
 
 /// Runs works in turns. They alternate in going first, so that neither always finds warm caches.
-struct PushLease {
+struct Alternation {
     private(set) var round = Comparison.Round()
     private var subjectFirst = false
 

@@ -34,14 +34,14 @@ enum EncodeBenchmarks {
         var seal: [Comparison.Round] = []
         let cipher = SpaceName("bench").map { SpaceKeyRing(.random()).cipher(for: $0) }
         for _ in 0..<(scale.rounds + 2) {
-            var turns = PushLease()
+            var turns = Alternation()
             var ours: [UInt8] = []
             var json = Data()
             try turns.take(subject: { ours = try batch(transactions) }, baseline: { json = try JSONEncoder().encode(transactions) })
             // The ratio is the baseline's time divided by the time of a batch.
             encode.append(Comparison.Round(subject: turns.round.baseline, baseline: turns.round.subject))
             let packed = try Compression.compress([UInt8](json), level: Compression.batchLevel)
-            var sealing = PushLease()
+            var sealing = Alternation()
             try sealing.take(subject: { _ = try batch(transactions, cipher) }, baseline: { _ = try batch(transactions) })
             seal.append(sealing.round)
             size.append(Comparison.Round(subject: Double(ours.count), baseline: Double(packed.count)))

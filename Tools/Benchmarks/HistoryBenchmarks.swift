@@ -21,7 +21,7 @@ enum HistoryBenchmarks {
         let short = try await store(folder.file("short.db"), changes: 10_000)
         var results: [Comparison.Round] = []
         for round in 0..<scale.rounds {
-            var turns = PushLease()
+            var turns = Alternation()
             for number in 0..<pages {
                 let place = Double((number * 37 + round * 11) % pages) / Double(pages)
                 try await turns.take(subject: { try await read(long, at: place) }, baseline: { try await read(short, at: place) })

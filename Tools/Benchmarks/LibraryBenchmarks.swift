@@ -42,7 +42,7 @@ enum LibraryBenchmarks {
         var rounds: [Comparison.Round] = []
         var number = 0
         for _ in 0..<scale.rounds {
-            var turns = PushLease()
+            var turns = Alternation()
             for _ in 0..<50 {
                 number += 1
                 let (id, size) = (Int64(number * 37 % 10_000 + 1), number)
@@ -79,7 +79,7 @@ enum LibraryBenchmarks {
         let context = try await store.editContext()
         var rounds: [Comparison.Round] = []
         for round in 0..<scale.rounds {
-            var turns = PushLease()
+            var turns = Alternation()
             for number in 1...500 {
                 let id = Int64(number)
                 guard let item = try await context.fetchOne(Item.filter(key: id)) else { throw Failure() }
@@ -114,7 +114,7 @@ enum LibraryBenchmarks {
             let stores = [
                 try await store(folder, "batch.db", rows: 0), try await store(folder, "plain.db", isTracked: false, rows: 0),
             ]
-            var turns = PushLease()
+            var turns = Alternation()
             try await turns.take(
                 subject: {
                     let last = Mutex<Int64>(0)

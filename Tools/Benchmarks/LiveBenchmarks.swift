@@ -75,7 +75,7 @@ enum LiveBenchmarks {
         let client = try HTTPClient()
         var rounds: [Comparison.Round] = []
         for _ in 0..<scale.rounds {
-            var turns = PushLease()
+            var turns = Alternation()
             for _ in 0..<100 {
                 try await turns.take(
                     subject: { _ = try await agent.sync() },

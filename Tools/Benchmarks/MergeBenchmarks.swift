@@ -32,7 +32,7 @@ enum MergeBenchmarks {
             let plain = try BareConnection(try fleet.folder.copy("plain.db", to: "plain-round.db"))
             // The same cache size as a merge has; otherwise the comparison would measure a lack of memory.
             try plain.execute("PRAGMA cache_size = -4096")
-            var turns = PushLease()
+            var turns = Alternation()
             try await turns.take(
                 subject: { for page in pages { _ = try await store.apply(page) } },
                 baseline: {
@@ -126,7 +126,7 @@ enum MergeBenchmarks {
         for _ in 0..<scale.rounds {
             let one = try Store(path: try fleet.folder.copy("\(subject.name).db", to: "one.db"))
             let other = try Store(path: try fleet.folder.copy("\(baseline.name).db", to: "other.db"))
-            var turns = PushLease()
+            var turns = Alternation()
             try await turns.take(
                 subject: { for page in subject.pages { _ = try await one.apply(page) } },
                 baseline: { for page in baseline.pages { _ = try await other.apply(page) } })

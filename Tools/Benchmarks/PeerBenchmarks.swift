@@ -64,7 +64,7 @@ enum PeerBenchmarks {
             )
             let store = try Store(path: folder.file("tracked.db"))
             _ = try await store.track(.all)
-            var turns = PushLease()
+            var turns = Alternation()
             for chunk in Array(rows.keys.indices).chunks(of: 100) {
                 try turns.take(
                     subject: { try insert(chunk, rows, tracked) },
@@ -157,7 +157,7 @@ enum PeerBenchmarks {
             for number in 0..<count {
                 let store = try Store(path: try fleet.folder.copy("reader.db", to: "round.db"))
                 let plain = try rows.file(fleet.folder.file("plain\(number).db"), present: 0)
-                var turns = PushLease()
+                var turns = Alternation()
                 try await turns.take(
                     subject: { for page in pages { _ = try await store.apply(page) } }, baseline: { try other(plain) })
                 rounds.append(turns.round)

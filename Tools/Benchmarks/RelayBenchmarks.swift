@@ -37,7 +37,7 @@ enum RelayBenchmarks {
             guard let space else { throw BareConnection.Failure(description: "no name") }
             let lineage = try await create(space, addresses[0], client)
             let batches = try (0..<clients).map { try Self.batches(each, by: $0, in: lineage) }
-            var turns = PushLease()
+            var turns = Alternation()
             let pushes = Mutex<[Double]>([])
             try await turns.take {
                 let taken = try await post(batches, to: addresses, Endpoints.push(space), expecting: 200, client)

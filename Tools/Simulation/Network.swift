@@ -1,6 +1,6 @@
 /// What happens to one request. It is drawn from the seed, the step that made it and its number in the step, so that leaving out
 /// another step changes nothing here.
-struct RowOutcome {
+struct RequestOutcome {
     /// Milliseconds on the way to the relay and back.
     var there: Int64
     var back: Int64

@@ -66,16 +66,16 @@ extension SimulatedSpace {
     // MARK: Requests
 
     private func send(_ request: Session.Request, from replica: Int, step: Int, number: Int) {
-        let fate = RowOutcome(network, seed: plan.seed, step: step, request: number)
-        let arrival = Event.arrival(replica: replica, step: step, request: number, request, fate, isCopy: false)
-        if fate.isRequestLost || isCut(replica) {
+        let outcome = RequestOutcome(network, seed: plan.seed, step: step, request: number)
+        let arrival = Event.arrival(replica: replica, step: step, request: number, request, outcome, isCopy: false)
+        if outcome.isRequestLost || isCut(replica) {
             lose(replica, step, number, wasSent: !isCut(replica))
         } else {
-            queue.add(arrival, at: time.now + fate.there)
+            queue.add(arrival, at: time.now + outcome.there)
         }
-        if let later = fate.repeatedAfter {
-            let copy = Event.arrival(replica: replica, step: step, request: number, lasting(request, step, number), fate, isCopy: true)
-            queue.add(copy, at: time.now + fate.there + later)
+        if let later = outcome.repeatedAfter {
+            let copy = Event.arrival(replica: replica, step: step, request: number, lasting(request, step, number), outcome, isCopy: true)
+            queue.add(copy, at: time.now + outcome.there + later)
         }
     }
 
@@ -83,17 +83,17 @@ extension SimulatedSpace {
 
     private func lose(_ replica: Int, _ step: Int, _ number: Int, wasSent: Bool) {
         let reply = Session.Reply.failed(.unreachable("lost", wasSent: wasSent))
-        queue.add(.reply(replica: replica, step: step, request: number, reply), at: time.now + RowOutcome.patience)
+        queue.add(.reply(replica: replica, step: step, request: number, reply), at: time.now + RequestOutcome.patience)
     }
 
     func arrive(
-        _ replica: Int, _ step: Int, _ number: Int, _ request: Session.Request, _ fate: RowOutcome, isCopy: Bool
+        _ replica: Int, _ step: Int, _ number: Int, _ request: Session.Request, _ outcome: RequestOutcome, isCopy: Bool
     ) async throws {
         if isCut(replica) || relayIsDown {
             if !isCopy { lose(replica, step, number, wasSent: true) }
             return
         }
-        let reply = fate.isRefused ? Session.Reply.failed(.problem(Problem(.unavailable), retryAfter: nil)) : await ask(request)
+        let reply = outcome.isRefused ? Session.Reply.failed(.problem(Problem(.unavailable), retryAfter: nil)) : await ask(request)
         if await relayHasDied() {
             if !isCopy { lose(replica, step, number, wasSent: true) }
             return
@@ -103,8 +103,8 @@ extension SimulatedSpace {
         try await absorbLog()
         // No replica waits for the answer to a repeated request.
         if isCopy { return }
-        if fate.isAnswerLost { return lose(replica, step, number, wasSent: true) }
-        queue.add(.reply(replica: replica, step: step, request: number, reply), at: time.now + fate.back)
+        if outcome.isAnswerLost { return lose(replica, step, number, wasSent: true) }
+        queue.add(.reply(replica: replica, step: step, request: number, reply), at: time.now + outcome.back)
     }
 
     private func ask(_ request: Session.Request) async -> Session.Reply {

@@ -16,7 +16,7 @@ final class SimulatedSpace {
     enum Event {
         case step(Step)
         /// A request arrives at the relay; `isCopy`: a repetition of the first.
-        case arrival(replica: Int, step: Int, request: Int, Session.Request, RowOutcome, isCopy: Bool)
+        case arrival(replica: Int, step: Int, request: Int, Session.Request, RequestOutcome, isCopy: Bool)
         /// An answer arrives, or a pause ends.
         case reply(replica: Int, step: Int, request: Int, Session.Reply)
         case restart(replica: Int)
@@ -126,8 +126,8 @@ final class SimulatedSpace {
             switch event {
             case .step(let step):
                 try await perform(step)
-            case .arrival(let replica, let step, let request, let content, let fate, let isCopy):
-                try await arrive(replica, step, request, content, fate, isCopy: isCopy)
+            case .arrival(let replica, let step, let request, let content, let outcome, let isCopy):
+                try await arrive(replica, step, request, content, outcome, isCopy: isCopy)
             case .reply(let replica, let step, let request, let reply):
                 try await deliver(reply, to: replica, step: step, request: request)
             case .restart(let replica):

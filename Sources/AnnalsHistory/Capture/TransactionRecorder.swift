@@ -10,7 +10,7 @@ package import GRDB
 /// other programs between two recordings become one transaction of origin external.
 ///
 ///     try queue.write { db in
-///         let (_, number) = try Recording.managedWrite(db, author: "kiosk 3") { db in
+///         let (_, number) = try TransactionRecorder.managedWrite(db, author: "kiosk 3") { db in
 ///             try db.execute(sql: "UPDATE player SET score = score + 1")
 ///         }
 ///     }
