@@ -60,7 +60,7 @@ struct Authorizer: Sendable {
         switch try await tokens.verify(secret) {
         case .granted(let grant): return .token(grant)
         case .expired: throw Self.refusal("The token has expired", hint: "Ask the relay's operator for a new one")
-        case .unknown: throw Self.refusal("The token is not known here", hint: "Check it, or ask the relay's operator for one")
+        case .unknown: throw Self.refusal("The relay does not know this token", hint: "Check it, or ask the relay's operator for one")
         }
     }
 
@@ -71,8 +71,8 @@ struct Authorizer: Sendable {
         let name = authority.hasPrefix("[") ? authority.dropFirst().prefix { $0 != "]" } : authority.prefix { $0 != ":" }
         guard !ListenAddress(host: String(name), port: 0).isLoopback else { return }
         throw ProblemResponse(
-            .notPermitted, detail: "This relay serves whoever is on its machine, by the names 127.0.0.1, ::1 and localhost only",
-            hint: "Call it by one of them, or make tokens and leave out --no-auth")
+            .notPermitted, detail: "This relay serves only its own machine, under the names 127.0.0.1, ::1 and localhost",
+            hint: "Use one of these names, or create tokens and run the relay without --no-auth")
     }
 
     private static func grant(_ secret: String, by webTokens: WebTokenVerifier) async throws -> WebTokenGrant {

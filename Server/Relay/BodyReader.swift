@@ -37,7 +37,7 @@ final class BodyReader: Sendable {
         var chunks = request.body.makeAsyncIterator()
         while let chunk = try await Self.next(&chunks) {
             let size = bytes.count + chunk.readableBytes
-            guard size <= limit else { throw ProblemResponse(.tooLarge, detail: "Bodies may have \(limit) bytes here") }
+            guard size <= limit else { throw ProblemResponse(.tooLarge, detail: "The limit for this body is \(limit) bytes") }
             // Only received bytes count, so that a Content-Length alone takes no budget from others.
             try shares.take(chunk.readableBytes, by: taker, held: reserved)
             reserved += chunk.readableBytes

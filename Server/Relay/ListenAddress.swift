@@ -16,9 +16,9 @@ package struct ListenAddress: Sendable, Hashable {
 
     /// Reads `HOST:PORT`. Throws `AnnalsError` with `.configuration`.
     package init(_ text: String) throws {
-        let hint = "Write HOST:PORT, as in 127.0.0.1:8640 or [::1]:8640; port 0 takes a free one"
+        let hint = "Write HOST:PORT, as in 127.0.0.1:8640 or [::1]:8640; port 0 selects a free port"
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
-            throw AnnalsError(.configuration, operation: "relay", "\"\(text)\" is not an address to listen at", hint: hint)
+            throw AnnalsError(.configuration, operation: "relay", "\"\(text)\" is not a listen address", hint: hint)
         }
         var host = text[..<colon]
         if host.hasPrefix("["), host.hasSuffix("]") {
@@ -27,7 +27,7 @@ package struct ListenAddress: Sendable, Hashable {
             throw AnnalsError(.configuration, operation: "relay", "\"\(text)\" is an IPv6 address without brackets", hint: hint)
         }
         guard !host.isEmpty else {
-            throw AnnalsError(.configuration, operation: "relay", "\"\(text)\" names no host", hint: hint)
+            throw AnnalsError(.configuration, operation: "relay", "\"\(text)\" has no host", hint: hint)
         }
         self.init(host: String(host), port: Int(port))
     }

@@ -44,7 +44,7 @@ struct LogRoutes: Sendable {
         do {
             return try answer.encode()
         } catch {
-            throw RelayLogError.storage("an answer cannot be written: \(error)")
+            throw RelayLogError.storage("an answer cannot be encoded: \(error)")
         }
     }
 
@@ -52,7 +52,7 @@ struct LogRoutes: Sendable {
     func entries(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .read)
         guard let after = try request.number(Endpoints.Query.after).map({ Position($0) }) else {
-            throw ProblemResponse.badRequest("after is missing", hint: "Name the position to pull after; 0 is the beginning")
+            throw ProblemResponse.badRequest("after is missing", hint: "Send the position to pull after; 0 is the beginning")
         }
         let limit = try request.number(Endpoints.Query.limit).map { Int(min($0, Int64(limits.pageBytes))) } ?? WireLimits.pageTargetBytes
         let wait = try request.number(Endpoints.Query.wait).map { min($0, Int64(limits.waitSeconds)) } ?? 0

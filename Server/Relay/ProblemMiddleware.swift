@@ -20,7 +20,7 @@ struct ProblemMiddleware: RouterMiddleware {
         do {
             response = try await next(request, context)
         } catch let failure as BodyFailure {
-            context.logger.info("request broken off", metadata: ["method": "\(request.method)"])
+            context.logger.info("client disconnected during a request", metadata: ["method": "\(request.method)"])
             metrics.broken.increment()
             throw failure.underlying
         } catch {
@@ -47,7 +47,7 @@ struct ProblemMiddleware: RouterMiddleware {
             return allowed.isEmpty ? ProblemResponse(.notFound) : .methodNotAllowed(allowed)
         case let error as any HTTPResponseError where error.status.kind == .clientError: return .badRequest(error.status.reasonPhrase)
         default:
-            context.logger.error("defect", metadata: ["error": "\(String(reflecting: type(of: error)))"])
+            context.logger.error("internal error", metadata: ["error": "\(String(reflecting: type(of: error)))"])
             return ProblemResponse(.defect, hint: "The relay's log has the reason under this request's id")
         }
     }

@@ -39,7 +39,7 @@ struct ProblemResponse: Error {
     static func unsupportedMediaType(expected: String) -> ProblemResponse {
         ProblemResponse(
             Problem(
-                type: "urn:annals:problem:unsupported-media-type", title: "The body is of a type that is not taken here", status: 415,
+                type: "urn:annals:problem:unsupported-media-type", title: "The relay does not accept a body of this type here", status: 415,
                 code: "unsupported-media-type", hint: "Send Content-Type: \(expected)"))
     }
 
@@ -96,72 +96,73 @@ extension ProblemResponse {
             self.init(.spaceExists)
         case .replicaOwnedElsewhere(let replica):
             self.init(
-                .replicaOwnedElsewhere, detail: "The replica \(replica) belongs to another token than this one",
+                .replicaOwnedElsewhere, detail: "The replica \(replica) belongs to another token",
                 hint:
-                    "Use the token that it pushed with before, or ask the relay's operator to revoke that, or for annals relay release"
+                    "Use the token that it pushed with before, or ask the relay's operator to revoke it or to run annals relay release"
             )
         case .quarantined(let owner, let space):
             self.init(
                 .quarantined,
                 detail:
-                    "The relay's operator has quarantined \(ReplicaOwner.shown(owner)) in the space \(space): it may read and not write",
+                    "The relay's operator has quarantined \(ReplicaOwner.shown(owner)) in the space \(space): it can read but not write",
                 hint:
-                    "Local work goes on and stays in the outbox. Ask the relay's operator, who ends it with annals relay quarantine --lift")
+                    "Local changes stay in the outbox. Ask the relay's operator to end it with annals relay quarantine --lift")
         case .notForReplicas:
-            self.init(.notPermitted, detail: "Only the relay itself writes such an entry")
+            self.init(.notPermitted, detail: "Only the relay can write this kind of entry")
         case .badSignature:
             self.init(
-                .corruptBatch, detail: "The signature of the batch is not one of the replica that it names",
-                hint: "Send it again; if it is refused again, the replica's key is damaged: leave the space and join it again")
+                .corruptBatch, detail: "The signature of the batch does not belong to the replica that it names",
+                hint: "Send it again. If it is refused again, the replica's key is corrupt: leave the space and join it again")
         case .expired(let horizon):
             self.init(
-                .expired, detail: "The log is kept after position \(horizon)", hint: "Take the snapshot and lay the outbox on top of it")
+                .expired, detail: "The log up to position \(horizon) is purged", hint: "Load the snapshot and rebase the outbox on it")
         case .logRolledBack(let head):
             self.init(
-                .logRolledBack, detail: "The log's head is \(head), of this lineage",
+                .logRolledBack, detail: "The head of the relay's log is \(head)",
                 hint: "The relay may have been restored from a backup; ask its operator")
         case .overloaded(let seconds):
-            self = .unavailable("Too much is waiting already", retryAfterSeconds: seconds)
+            self = .unavailable("Too many requests are waiting", retryAfterSeconds: seconds)
         case .quota(let quota, let bound, let seconds):
             self.init(quota, bound, retryAfterSeconds: seconds)
         case .tooManySpacesOfToken(let limit):
             self.init(
-                .tooManySpaces, detail: "The token has made \(limit) spaces, and may not make more", hint: "Ask the relay's operator")
+                .tooManySpaces, detail: "The token has created \(limit) spaces, which is its limit", hint: "Ask the relay's operator")
             quota = (.spaces, .token)
         case .tooManyReplicas(let limit):
             self.init(
-                .tooManyReplicas, detail: "The token has \(limit) replicas in the space, and may not have more",
-                hint: "Push with the stores that there are, or ask the relay's operator for another token or a higher limit")
+                .tooManyReplicas, detail: "The token has \(limit) replicas in the space, which is its limit",
+                hint: "Push with the existing stores, or ask the relay's operator for another token or a higher limit")
             quota = (.replicas, .token)
         case .closing:
             self = .unavailable("The relay is stopping", retryAfterSeconds: 1)
         case .noSnapshot:
             self.init(.noSnapshot, hint: "Pull the log from its beginning")
         case .snapshotSuperseded(let position):
-            self.init(.snapshotSuperseded, detail: "It holds position \(position)")
+            self.init(.snapshotSuperseded, detail: "A snapshot or void at position \(position) supersedes it")
         case .snapshotDigestMismatch:
             self.init(.badDigest, hint: "Send the snapshot again")
         case .badSnapshot(let reason):
-            self.init(.badSnapshot, detail: "It is neither a sealed one nor one zstd frame with an SQLite file: \(reason)")
+            self.init(.badSnapshot, detail: "It is neither an encrypted snapshot nor one zstd frame with an SQLite file: \(reason)")
         case .snapshotTooLarge(let limit):
-            self.init(.tooLarge, detail: "Snapshots may have \(limit) bytes")
+            self.init(.tooLarge, detail: "The limit for a snapshot is \(limit) bytes")
         case .snapshotPartElsewhere(let offset):
             self.init(
-                .rangeNotSatisfiable, detail: "\(offset) bytes of this snapshot are here", hint: "Go on from there",
+                .rangeNotSatisfiable, detail: "The relay has \(offset) bytes of this snapshot", hint: "Continue at this offset",
                 headers: [.offset: String(offset)])
         case .transactionTooLarge(let limit):
-            self.init(.tooLarge, detail: "A transaction may have \(limit) bytes", hint: "Ask the relay's operator for more")
+            self.init(
+                .tooLarge, detail: "The limit for a transaction is \(limit) bytes", hint: "Ask the relay's operator for a higher limit")
         case .diskReserved(let bytes):
             self.init(
-                .storageFull, detail: "The relay's disk has no more than its reserve of \(bytes) bytes free",
-                hint: "Tell the relay's operator; reads go on")
+                .storageFull, detail: "The relay's disk has at most its reserve of \(bytes) bytes free",
+                hint: "Tell the relay's operator; reads still work")
         case .tooManySpaces(let limit):
-            self.init(.tooManySpaces, detail: "The relay has \(limit) spaces, and may not have more", hint: "Ask the relay's operator")
+            self.init(.tooManySpaces, detail: "The relay has \(limit) spaces, which is its limit", hint: "Ask the relay's operator")
             quota = (.spaces, .relay)
         case .spaceFull(let limit):
             self.init(
-                .spaceFull, detail: "The space has the \(limit) bytes that it may have",
-                hint: "A snapshot and a purge make room, or ask the relay's operator; reads go on")
+                .spaceFull, detail: "The space has reached its limit of \(limit) bytes",
+                hint: "A snapshot and a purge make room, or ask the relay's operator; reads still work")
         case .diskFull:
             self.init(.storageFull, hint: "Tell the relay's operator")
         case .storage:
@@ -180,7 +181,7 @@ extension ProblemResponse {
             case .address: "this address"
             }
         self.init(
-            isRate ? .tooManyRequests : .unavailable, detail: "\(quota.text) of \(whose): there are as many as there may be",
+            isRate ? .tooManyRequests : .unavailable, detail: "\(quota.text) of \(whose): the limit is reached",
             hint: quota.hint(bound), headers: [.retryAfter: String(retryAfterSeconds)])
         self.quota = (quota, bound)
     }
@@ -189,7 +190,7 @@ extension ProblemResponse {
     init(_ error: WireError) {
         switch error {
         case .newerVersion: self.init(.newerFormat, detail: error.description, hint: "Update the relay")
-        case .tooLarge: self.init(.tooLarge, detail: error.description, hint: "Send less at once")
+        case .tooLarge: self.init(.tooLarge, detail: error.description, hint: "Send less at a time")
         default: self.init(.corruptBatch, detail: error.description, hint: "Send it again; nothing was stored")
         }
     }
@@ -199,16 +200,16 @@ extension Quota {
     /// The quota's name in a refusal.
     var text: String {
         switch self {
-        case .bodyBytes: "Bytes of bodies being received"
-        case .pendingPushes: "Pushes that wait to be stored"
-        case .snapshotUploads: "Snapshots being received"
+        case .bodyBytes: "Bytes of request bodies"
+        case .pendingPushes: "Pushes that wait for the writer"
+        case .snapshotUploads: "Snapshot uploads"
         case .eventStreams: "Event streams"
         case .waits: "Event streams and waiting pulls"
-        case .parts: "Parts of transactions that are not complete"
+        case .parts: "Buffered parts of unfinished transactions"
         case .spaces: "Spaces"
         case .newSpaces: "New spaces"
         case .replicas: "Replicas"
-        case .requests: "Requests in a second"
+        case .requests: "Requests per second"
         case .failedLogins: "Requests without a valid token"
         }
     }

@@ -57,28 +57,28 @@ package struct RelayConfiguration: Sendable {
             guard condition else { throw AnnalsError(.configuration, operation: "relay", message, hint: hint) }
         }
         switch storage {
-        case .directory(let path): try require(!path.isEmpty, "no data directory is given", "Name one with --data DIR")
-        case .postgres(let url): try require(!url.isEmpty, "no address of PostgreSQL is given", "Name one with --postgres URL")
+        case .directory(let path): try require(!path.isEmpty, "no data directory is configured", "Name one with --data DIR")
+        case .postgres(let url): try require(!url.isEmpty, "no PostgreSQL address is configured", "Name one with --postgres URL")
         }
-        try require(!address.host.isEmpty, "no host is given to listen at", "Name one with --listen HOST:PORT")
+        try require(!address.host.isEmpty, "the listen address has no host", "Name one with --listen HOST:PORT")
         try require((0...65_535).contains(address.port), "\(address.port) is not a port", "Ports are numbers from 0 to 65535")
         try require(
-            !noAuthorization || address.isLoopback, "--no-auth would open the relay to everybody who reaches \(address.host)",
-            "Listen on 127.0.0.1, or make tokens with annals relay token create")
+            !noAuthorization || address.isLoopback, "--no-auth would open the relay to everyone who can connect to \(address.host)",
+            "Listen on 127.0.0.1, or create tokens with annals relay token create")
         try require(
-            tls != nil || allowPlaintext || address.isLoopback, "tokens and data would cross the network at \(address.host) unencrypted",
+            tls != nil || allowPlaintext || address.isLoopback, "tokens and data would cross the network unencrypted at \(address.host)",
             "Give a certificate with --tls-cert and --tls-key, or put a proxy with TLS in front and add --allow-plaintext")
         try webTokens?.validate()
         try require(
             (0...Self.mostReporters).contains(autoVoid), "auto-void is \(autoVoid)",
-            "It is a number of owners from 0, which is off, to 1000")
+            "Set a number of owners from 0 to 1000; 0 disables it")
         try require(
-            autoVoid == 0 || !noAuthorization, "auto-void counts owners, and with --no-auth there are none",
-            "Leave one of them out; annals relay void is there in any case")
+            autoVoid == 0 || !noAuthorization, "auto-void needs owners, but a relay with --no-auth has none",
+            "Remove one of them; annals relay void works in both cases")
         for limit in RelayLimits.named {
             let value = limits[keyPath: limit.value]
-            try require(value > 0, "the limit \(limit.name) is \(value)", "Limits are greater than 0")
-            try require(value <= limit.most, "the limit \(limit.name) is \(value)", "It is \(limit.most) at most")
+            try require(value > 0, "the limit \(limit.name) is \(value)", "Set a number greater than 0")
+            try require(value <= limit.most, "the limit \(limit.name) is \(value)", "Set at most \(limit.most)")
         }
         try require(
             limits.waitSeconds <= 3600 && limits.heartbeatSeconds <= 3600, "waits and heartbeats are limited to an hour",

@@ -92,7 +92,7 @@ struct RelayRequestContext: RequestContext {
             guard let space = spaces.first?.key, spaces.count == 1 else {
                 throw ProblemResponse(
                     .notPermitted, detail: "The token administers \(spaces.count) spaces",
-                    hint: "Show one that administers one space, or all")
+                    hint: "Use a token that administers one space or all spaces")
             }
             return space
         case .none, .token, .webToken:
@@ -121,11 +121,12 @@ struct RelayRequestContext: RequestContext {
     func space(for scope: TokenScope) throws -> SpaceName {
         guard let name = parameters.get("space").flatMap({ SpaceName($0) }) else {
             throw ProblemResponse.badRequest(
-                "That is not a space's name", hint: "Names have 1 to 64 letters, digits, dots, underscores and hyphens")
+                "The space in the URL is not a valid space name", hint: "Names have 1 to 64 letters, digits, dots, underscores and hyphens")
         }
         guard access.allows(scope, in: name) else {
             throw ProblemResponse(
-                .notPermitted, detail: "This needs \(scope.rawValue) in the space \(name)", hint: "Ask the relay's operator for a token")
+                .notPermitted, detail: "This needs the scope \(scope.rawValue) in the space \(name)",
+                hint: "Ask the relay's operator for a token")
         }
         return name
     }
@@ -202,7 +203,7 @@ extension Request {
     func number(_ name: String) throws -> Int64? {
         guard let text = uri.queryParameters.get(name) else { return nil }
         guard let number = Int64(text), number >= 0, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-            throw ProblemResponse.badRequest("\(name) is not a whole number from 0 on")
+            throw ProblemResponse.badRequest("\(name) is not an integer of 0 or more")
         }
         return number
     }
@@ -224,7 +225,7 @@ extension Request {
     func announcedLength(limit: Int64) throws -> Int64? {
         guard let text = headers[.contentLength], let length = Int64(text) else { return nil }
         guard length >= 0 else { throw ProblemResponse.badRequest("Content-Length is not a number of bytes") }
-        guard length <= limit else { throw ProblemResponse(.tooLarge, detail: "Bodies may have \(limit) bytes here") }
+        guard length <= limit else { throw ProblemResponse(.tooLarge, detail: "The limit for this body is \(limit) bytes") }
         return length
     }
 }

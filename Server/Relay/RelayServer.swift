@@ -81,7 +81,7 @@ package struct RelayServer: Service {
             throw AnnalsError(
                 .configuration, operation: "relay",
                 "cannot listen at \(configuration.address.host):\(configuration.address.port): \(Self.reason(error))",
-                hint: "Is another program listening there? Port 0 takes a free one", underlying: error)
+                hint: "Another program may be listening there. Port 0 selects a free port", underlying: error)
         }
         await log.close()
     }
@@ -89,7 +89,7 @@ package struct RelayServer: Service {
     /// The reason from the system, without the text of the network library.
     private static func reason(_ error: any Error) -> String {
         if let error = error as? IOError { return String(cString: strerror(error.errnoCode)).lowercased() }
-        return error is SocketAddressError.UnknownHost ? "the host has no address" : "\(error)"
+        return error is SocketAddressError.UnknownHost ? "the host name has no address" : "\(error)"
     }
 
     private func serve(_ log: RelayLog, onListening noteListening: @escaping @Sendable () -> Void) async throws {
@@ -116,7 +116,7 @@ package struct RelayServer: Service {
                         try await log.upkeep()
                     } catch let error as RelayLogError {
                         // The next round tries again.
-                        logger.warning("upkeep failed", metadata: ["reason": "\(error)"])
+                        logger.warning("the cleanup of abandoned uploads and parts failed", metadata: ["reason": "\(error)"])
                     }
                 }
             }
@@ -179,7 +179,7 @@ package struct RelayServer: Service {
         let files = FileLimit.raise()
         let count = Self.connections(configuration.limits, files: files)
         if count < configuration.limits.connections {
-            logger.warning("fewer connections than the limit allows", metadata: ["connections": "\(count)", "files": "\(files)"])
+            logger.warning("the file limit allows fewer connections", metadata: ["connections": "\(count)", "files": "\(files)"])
         }
         return count
     }

@@ -21,7 +21,7 @@ struct ReportRoutes: Sendable {
             throw ProblemResponse(.notFound, detail: "The log has no such entry at position \(report.position)")
         case .full:
             throw ProblemResponse(
-                .tooManyRequests, detail: "The space has as many reports as it may have", hint: "Ask the operator to void what is reported")
+                .tooManyRequests, detail: "The space has reached its limit of reports", hint: "Ask the operator to void the entries")
         }
     }
 
@@ -37,13 +37,13 @@ extension EntryReportRequest: AdminRequest {
     func checked() throws -> EntryReport {
         // Position 0 is accepted here; the log then answers that it has no such entry.
         guard position >= 0, let digest = Digest(digest), let rule = RefusedEntry.Rule(rawValue: rule) else {
-            throw ProblemResponse.badRequest("position, digest or rule is none that can be")
+            throw ProblemResponse.badRequest("position, digest or rule is not valid")
         }
         if let table {
             let isPrintable = !table.unicodeScalars.contains { $0.properties.generalCategory == .control }
             guard table.unicodeScalars.count <= Self.tableCharacters, isPrintable else {
                 throw ProblemResponse.badRequest(
-                    "table has more than \(Self.tableCharacters) characters, or one that cannot be printed")
+                    "table has more than \(Self.tableCharacters) characters, or a control character")
             }
         }
         return EntryReport(position: Position(position), digest: digest, rule: rule, table: table)

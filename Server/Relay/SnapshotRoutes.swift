@@ -18,7 +18,7 @@ struct SnapshotRoutes: Sendable {
         let space = try context.space(for: .write)
         try request.requireContentType(Endpoints.MediaType.snapshot)
         guard let position = try request.number(Endpoints.Query.position).map({ Position($0) }) else {
-            throw ProblemResponse.badRequest("position is missing", hint: "Name the position whose rows the snapshot holds")
+            throw ProblemResponse.badRequest("position is missing", hint: "Send the position of the snapshot's rows")
         }
         guard let digest = request.headers[.digest].flatMap({ Hexadecimal.decode($0) }).flatMap({ Digest(bytes: $0) }) else {
             throw ProblemResponse.badRequest(
@@ -59,7 +59,7 @@ struct SnapshotRoutes: Sendable {
         let isDone = try await bodies.withBody(of: request, limit: limit, by: taker) { bytes in
             guard let first = range.first else { return false }
             guard bytes.count == range.count else {
-                throw ProblemResponse.badRequest("The part has \(bytes.count) bytes, and not those of its range")
+                throw ProblemResponse.badRequest("The part has \(bytes.count) bytes, which is not the size of its range")
             }
             let upload = try await uploads.uploadInParts(
                 space, position: position, digest: digest, of: range.total, lineage: try request.lineage(), by: taker)
@@ -117,7 +117,7 @@ struct SnapshotRoutes: Sendable {
     func check(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .write)
         guard let check = try await bodies.object(SnapshotCheckRequest.self, of: request).check else {
-            throw ProblemResponse.badRequest("position or digest is none that can be")
+            throw ProblemResponse.badRequest("position or digest is not valid")
         }
         switch try await log.check(check, of: space, by: context.access.owner, as: context.operatorName) {
         case .recorded(let isDispute):
@@ -138,7 +138,7 @@ struct SnapshotRoutes: Sendable {
             while offset < range.upperBound {
                 let bytes = try await file.read(at: offset, count: Int(min(Int64(chunk), range.upperBound - offset)))
                 // If the file is shorter than recorded, the answer ends early, before its announced length.
-                guard !bytes.isEmpty else { throw RelayLogError.storage("a snapshot's file is cut off") }
+                guard !bytes.isEmpty else { throw RelayLogError.storage("the file of a snapshot is truncated") }
                 try await writer.write(ByteBuffer(bytes: bytes))
                 offset += Int64(bytes.count)
             }

@@ -16,10 +16,10 @@ extension RelayLog {
             guard let done = try await database.voidReported(position, of: name, needing: autoVoid, now: clock.wall()) else { return }
             publish(done.entry, of: name)
             logger.notice(
-                "a reported entry is void", metadata: ["space": "\(name)", "position": "\(position)", "author": "\(done.author)"])
+                "a reported entry was voided", metadata: ["space": "\(name)", "position": "\(position)", "author": "\(done.author)"])
         } catch let refusal as VoidRefusal {
             logger.info(
-                "a reported entry is left to the operator",
+                "a reported entry was not voided automatically; an operator can void it",
                 metadata: ["space": "\(name)", "position": "\(position)", "reason": "\(refusal.summary)"])
         } catch {
             logger.warning(

@@ -139,7 +139,7 @@ extension LogStorage.Run {
         guard let header = try? BatchHeader.parse(batch, limits: limits), firstIndex >= 0, count > 0,
             count <= header.certificates.count - firstIndex
         else {
-            throw RelayLogError.storage("the batch at position \(firstPosition) is damaged")
+            throw RelayLogError.storage("the batch at position \(firstPosition) is corrupt")
         }
         return header
     }

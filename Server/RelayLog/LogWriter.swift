@@ -458,7 +458,7 @@ private struct LoadedSpaces: Sendable {
     ) throws -> LoadedSpace {
         if var space = spaces.removeValue(forKey: name), try space.follow(stored, in: db) { return space }
         return try LoadedSpace.load(stored, from: db, limits: limits) { position in
-            logger.error("a stored batch is damaged", metadata: ["space": "\(name)", "position": "\(position)"])
+            logger.error("a stored batch is corrupt", metadata: ["space": "\(name)", "position": "\(position)"])
         }
     }
 

@@ -92,7 +92,7 @@ extension RelayDatabase {
             }
             if plan.horizon == plan.before, entry != nil {
                 try await storage.write { [plan] db in
-                    try AuditStorage.add(entry, subject: plan.summary, outcome: "nothing could go", in: db)
+                    try AuditStorage.add(entry, subject: plan.summary, outcome: "nothing could be dropped", in: db)
                 }
             }
             // This also drops what an interrupted purge left.
@@ -110,13 +110,13 @@ extension RelayDatabase {
         _ plan: PurgeOutcome, of space: Int64, _ entry: AuditEntry?, at now: Int64, limits: RelayLogLimits, in db: any LogConnection
     ) throws -> [String]? {
         guard try RunningDigests.atHorizon(of: space, in: db).position < plan.horizon else {
-            try AuditStorage.add(entry, subject: plan.summary, outcome: "another was quicker", in: db)
+            try AuditStorage.add(entry, subject: plan.summary, outcome: "another purge was faster", in: db)
             return []
         }
         guard try LogStorage.snapshots(of: space, in: db).contains(where: { $0.position == plan.horizon }) else { return nil }
         try AuditStorage.add(entry, subject: plan.summary, outcome: AuditEntry.done, in: db)
         guard let digest = try RunningDigests.at(plan.horizon, of: space, in: db) else {
-            throw RelayLogError.storage("the log's digest at \(plan.horizon) is not known")
+            throw RelayLogError.storage("the running digest of the log at position \(plan.horizon) is unknown")
         }
         try PurgeStorage.setHorizon(plan.horizon, digest, of: space, in: db)
         try CheckStorage.confirm(at: plan.horizon, of: space, at: now, in: db)

@@ -30,7 +30,7 @@ extension RelayDatabase {
                 guard let space = try LogStorage.space(name, in: db, locking: true) else { throw RelayLogError.spaceNotFound }
                 let since = try QuarantineStorage.add(owner, of: space.id, at: now, in: db)
                 try AuditStorage.add(
-                    entry, subject: ReplicaOwner.shown(owner), outcome: since == now ? AuditEntry.done : "quarantined already", in: db)
+                    entry, subject: ReplicaOwner.shown(owner), outcome: since == now ? AuditEntry.done : "already quarantined", in: db)
                 return Quarantine(owner: owner, since: since)
             }
         }

@@ -85,8 +85,8 @@ package struct RelayCopy: Sendable {
     private static func requireEmpty(_ db: any LogConnection) throws {
         for name in ["annals_spaces", "annals_tokens"] where try db.row("SELECT 1 FROM \(name) LIMIT 1", []) != nil {
             throw AnnalsError(
-                .cannotCreate, operation: "relay", "a relay's data is there already",
-                hint: "Name an empty database, or another schema of it by the search path")
+                .cannotCreate, operation: "relay", "the target already holds the data of a relay",
+                hint: "Use an empty database, or set its search path to another schema")
         }
     }
 
@@ -173,9 +173,9 @@ package struct RelayCopy: Sendable {
                 return (row, try source.snapshots.open(name, in: from))
             } catch {
                 throw AnnalsError(
-                    .busy, operation: "relay", "the snapshot \(name) is gone or cannot be read: \(RelayDatabase.reason(of: error))",
+                    .busy, operation: "relay", "the snapshot \(name) is missing or cannot be read: \(RelayDatabase.reason(of: error))",
                     hint:
-                        "A running relay may just have given it up: run it again. If it is lost, a replica brings another with its next sync",
+                        "A running relay may have dropped it: run this again. If it is lost, a replica uploads another at its next sync",
                     isRetryable: true, underlying: error)
             }
         }
@@ -218,8 +218,8 @@ package struct RelayCopy: Sendable {
             }
             guard hasher.finish() == digest else {
                 throw AnnalsError(
-                    .corruptBatch, operation: "relay", "the snapshot \(name) is damaged: its bytes are not those that came",
-                    hint: "Remove its file: then a replica brings another with its next sync. Nothing was copied")
+                    .corruptBatch, operation: "relay", "the snapshot \(name) is corrupt: its bytes do not match its digest",
+                    hint: "Nothing was copied. Remove the snapshot's file: a replica uploads another at its next sync")
             }
             try new.keep(as: name)
         } catch {
@@ -240,7 +240,7 @@ extension RelayCopy {
         begin: (String) -> Void = { _ in }
     ) throws -> Report {
         guard !FileManager.default.fileExists(atPath: path) else {
-            throw AnnalsError(.cannotCreate, operation: "relay", "\(path) is there already", hint: "Name a folder that is not there yet")
+            throw AnnalsError(.cannotCreate, operation: "relay", "\(path) already exists", hint: "Name a folder that does not exist")
         }
         let partial = "\(path).partial-\(String(UInt32.random(in: 0 ... .max), radix: 36))"
         begin(partial)

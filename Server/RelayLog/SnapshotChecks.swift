@@ -112,7 +112,7 @@ extension RelayDatabase {
                     let (maker, checker) = (Self.inOneLine(snapshot.owner), Self.inOneLine(owner))
                     try AuditStorage.add(
                         line, subject: "the snapshot at \(check.position), sent by \(maker)",
-                        outcome: "\(checker) has other rows or cannot use it", in: db)
+                        outcome: "\(checker) has different rows or cannot use it", in: db)
                 }
                 return .recorded(isDispute: !check.isGood)
             }
@@ -135,7 +135,7 @@ extension RelayLog {
         await noteChecked(name)
         if outcome == .recorded(isDispute: true) {
             logger.error(
-                "a replica has other rows than a snapshot of its space: the snapshot's maker or that replica is wrong",
+                "a replica has different rows than a snapshot of its space: either the snapshot or the replica is wrong",
                 metadata: ["space": "\(name)", "position": "\(check.position)", "by": "\(owner?.text ?? "")"])
         }
         return outcome

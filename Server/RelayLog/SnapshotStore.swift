@@ -107,7 +107,7 @@ package final class SnapshotStore: Sendable {
             try lookForLosses()
         } catch {
             throw AnnalsError(
-                .cannotCreate, operation: "relay", "cannot look through the snapshots: \(RelayDatabase.reason(of: error))",
+                .cannotCreate, operation: "relay", "cannot read the list of snapshots: \(RelayDatabase.reason(of: error))",
                 underlying: error)
         }
     }
@@ -212,7 +212,7 @@ package final class SnapshotStore: Sendable {
         }
         if state.withLock({ $0.lost.insert(record.file).inserted }) {
             logger.error(
-                "a snapshot's file \(byteCount == nil ? "is missing" : "has another length than when it came"): it counts as none",
+                "a snapshot's file \(byteCount == nil ? "is missing" : "has a different length than recorded"); the snapshot is not used",
                 metadata: ["space": "\(space)", "position": "\(record.position)", "file": "\(record.file)"])
         }
         return false

@@ -102,7 +102,7 @@ package final class TokenStore: Sendable {
         by: Operator? = nil
     ) async throws -> (secret: String, record: TokenRecord) {
         let made = try await make(lifetimeMilliseconds, by: by) { _ in Plan(label: label, space: space, scope: scope) }
-        guard let made else { throw RelayLogError.storage("no token's row") }
+        guard let made else { throw RelayLogError.storage("a token was not stored") }
         return made
     }
 

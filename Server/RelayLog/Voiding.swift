@@ -30,10 +30,10 @@ package enum VoidRefusal: Error, Sendable, Hashable {
     var summary: String {
         switch self {
         case .noSuchPosition: "no such position"
-        case .isVoided: "void already"
+        case .isVoided: "already void"
         case .cannotBeVoided: "cannot be voided"
         case .isTakenIn: "acknowledged by others"
-        case .isBuiltUpon(let position): "position \(position) may rest on it"
+        case .isBuiltUpon(let position): "position \(position) may depend on it"
         }
     }
 }

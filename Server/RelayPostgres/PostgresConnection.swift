@@ -224,7 +224,7 @@ final class PostgresConnection: LogConnection {
         let opened = Self.connect(url)
         guard let opened, PQstatus(opened) == CONNECTION_OK else {
             defer { PQfinish(opened) }
-            throw PostgresError(state: "", message: Self.firstLine(opened.flatMap(PQerrorMessage)) ?? "no memory for a connection")
+            throw PostgresError(state: "", message: Self.firstLine(opened.flatMap(PQerrorMessage)) ?? "not enough memory for a connection")
         }
         // Notices, such as that a table exists, are not printed.
         PQsetNoticeProcessor(opened, { _, _ in }, nil)
@@ -262,7 +262,7 @@ final class PostgresConnection: LogConnection {
             PQresultErrorField(result, Int32(field.asciiValue ?? 0)).map { String(cString: $0) }
         }
         return PostgresError(
-            state: field("C") ?? "", message: field("M") ?? firstLine(PQerrorMessage(connection)) ?? "no reason is given")
+            state: field("C") ?? "", message: field("M") ?? firstLine(PQerrorMessage(connection)) ?? "the server gave no reason")
     }
 
     private static func firstLine(_ text: UnsafeMutablePointer<CChar>?) -> String? {

@@ -34,7 +34,7 @@ package final class PostgresDatabase: LogDatabase {
         } catch let error as PostgresError {
             throw AnnalsError(
                 error.isLostConnection ? .relayUnreachable : .cannotCreate, operation: "relay", "PostgreSQL: \(error.description)",
-                hint: "Check the address, and that the server runs", isRetryable: error.isLostConnection)
+                hint: "Check the address, and that the server is running", isRetryable: error.isLostConnection)
         }
     }
 

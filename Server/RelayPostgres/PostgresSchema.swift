@@ -20,11 +20,11 @@ enum PostgresSchema {
             let found = try db.integer("SELECT version FROM annals_relay", [])
             if let found, found > version {
                 throw AnnalsError(
-                    .newerFormat, operation: "relay", "the relay's data is of format \(found), this program knows \(version)",
-                    hint: "Serve it with the newer annals")
+                    .newerFormat, operation: "relay", "the relay's data has format \(found), this program supports up to \(version)",
+                    hint: "Serve it with a newer version of annals")
             }
             guard found != version else { return }
-            guard found ?? 0 >= 0 else { throw RelayLogError.storage("the version of the relay's tables is damaged") }
+            guard found ?? 0 >= 0 else { throw RelayLogError.storage("the version of the relay's tables is corrupt") }
             for statement in steps[Int(found ?? 0)...].joined() { try db.execute(statement, []) }
             try db.execute(
                 found == nil ? "INSERT INTO annals_relay (version) VALUES (?1)" : "UPDATE annals_relay SET version = ?1", [version])

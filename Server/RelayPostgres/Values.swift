@@ -34,12 +34,12 @@ extension PostgresConnection {
         switch PQftype(result, column) {
         // In binary form these types have a fixed length; another length is a protocol error.
         case TypeID.integer64 where bytes.count != 8, TypeID.integer32 where bytes.count != 4:
-            throw RelayLogError.storage("a number from PostgreSQL has \(bytes.count) bytes")
+            throw RelayLogError.storage("PostgreSQL sent a number of \(bytes.count) bytes")
         case TypeID.integer64: return .integer(Int64(bigEndian: bytes.loadUnaligned(as: Int64.self)))
         case TypeID.integer32: return .integer(Int64(Int32(bigEndian: bytes.loadUnaligned(as: Int32.self))))
         case TypeID.text, TypeID.varchar: return .text(String(decoding: bytes, as: UTF8.self))
         case TypeID.bytes: return .bytes([UInt8](bytes))
-        case let other: throw RelayLogError.storage("a column has PostgreSQL's type \(other)")
+        case let other: throw RelayLogError.storage("a column has the unsupported PostgreSQL type \(other)")
         }
     }
 

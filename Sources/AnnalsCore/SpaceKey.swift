@@ -118,8 +118,8 @@ public enum SpaceKeyError: Error, Hashable, Sendable {
 extension SpaceKeyError: CustomStringConvertible {
     public var description: String {
         switch self {
-        case .empty: "holds no key"
-        case .badLine(let line): "is not a key file: line \(line) is no key"
+        case .empty: "contains no key"
+        case .badLine(let line): "is not a key file: line \(line) is not a key"
         }
     }
 }

@@ -28,7 +28,7 @@ final class BodySource {
             length = Int64(bytes.count)
         case .file(let path, let range):
             let file = try OpenFile(opening: path, O_RDONLY, "cannot open the file to send")
-            guard let size = try file.size() else { throw HTTPError(.localFile, "what is to be sent is not a regular file") }
+            guard let size = try file.size() else { throw HTTPError(.localFile, "the file to send is not a regular file") }
             let range = range ?? 0..<size
             guard range.lowerBound >= 0, range.upperBound <= size else {
                 throw HTTPError(.localFile, "the file to send is shorter than the range to send")

@@ -18,24 +18,25 @@ public enum CertificateProblem: String, Hashable, Sendable, CaseIterable {
         switch self {
         case .expired: "the certificate of \(server) has expired"
         case .notYetValid: "the certificate of \(server) is not valid yet"
-        case .unknownIssuer: "nobody who is trusted here issued the certificate of \(server)"
+        case .unknownIssuer: "no trusted authority issued the certificate of \(server)"
         case .wrongHost: "the certificate of \(server) is for another host"
-        case .wrongKey: "the key of \(server) is not the pinned one"
-        case .trustUnusable: "the certificates to trust cannot be read, so \(server) is not trusted"
-        case .other: "no trust in the certificate of \(server)" + (words.isEmpty ? "" : ": \(words)")
+        case .wrongKey: "the key of \(server) is not a pinned key"
+        case .trustUnusable: "the trusted certificates cannot be read, so \(server) is not trusted"
+        case .other: "the certificate of \(server) is not trusted" + (words.isEmpty ? "" : ": \(words)")
         }
     }
 
     /// What the user can do.
     public var hint: String {
         switch self {
-        case .expired: "Its operator has to renew it; check this machine's clock too"
-        case .notYetValid: "Check this machine's clock, and the relay's"
-        case .unknownIssuer: "If its issuer is to be trusted, name the issuer's certificate with --ca-file"
-        case .wrongHost: "Use the name that the certificate is for"
-        case .wrongKey: "Somebody may be in between; if its operator has changed the key, give the new --pin"
+        case .expired: "Ask the relay's operator to renew it, and check this machine's clock"
+        case .notYetValid: "Check this machine's clock and the relay's clock"
+        case .unknownIssuer: "If you trust its issuer, give the issuer's certificate with --ca-file"
+        case .wrongHost: "Use the host name in the certificate"
+        case .wrongKey:
+            "Another server may intercept the connection. If the relay's operator has changed the key, give the new one with --pin"
         case .trustUnusable: "Give a PEM file with --ca-file, and check SSL_CERT_FILE, SSL_CERT_DIR and CURL_CA_BUNDLE"
-        case .other: "Ask its operator"
+        case .other: "Ask the relay's operator"
         }
     }
 }

@@ -44,7 +44,7 @@ final class FileSink: BodySink {
             offset = 0
         case 206:
             guard let range = head.headers["content-range"], range.hasPrefix("bytes \(start)-") else {
-                throw HTTPError(.protocolError, "the server sent another range than was asked for")
+                throw HTTPError(.protocolError, "the server sent a range that was not requested")
             }
             offset = start
         default:
@@ -53,7 +53,7 @@ final class FileSink: BodySink {
         if let announced = head.announcedLength, announced > limit { throw tooLarge }
         if let acceptance {
             guard let whole = wholeLength(head), whole >= offset else {
-                throw HTTPError(.protocolError, "the server does not say how long the file is")
+                throw HTTPError(.protocolError, "the server did not send the length of the file")
             }
             try acceptance(head.headers, whole)
             limit = min(limit, whole - offset)
@@ -61,7 +61,7 @@ final class FileSink: BodySink {
         let file = try open()
         guard let size = try file.size() else { throw HTTPError(.localFile, "the download's file is not a regular file") }
         guard size >= offset else {
-            throw HTTPError(.localFile, "the download's file is shorter than where the download should go on")
+            throw HTTPError(.localFile, "the download's file is shorter than the offset at which to resume")
         }
         try file.truncate(to: offset)
         self.file = file

@@ -97,7 +97,7 @@ public final class HTTPClient: Sendable {
         onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)? = nil
     ) async throws(HTTPError) -> HTTPResponse {
         // This is an error of the caller. No server can cause it.
-        precondition(offset >= 0, "a file has no bytes before its first")
+        precondition(offset >= 0, "the offset must not be negative")
         var request = request
         if offset > 0 { request.headers.append(("Range", "bytes=\(offset)-")) }
         let promise = ResponsePromise()

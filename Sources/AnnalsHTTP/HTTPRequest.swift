@@ -57,7 +57,7 @@ extension HTTPRequest {
     /// Refuses characters that end a header line, and headers that contradict the body.
     func validate() throws(HTTPError) {
         guard !method.isEmpty, method.utf8.allSatisfy(Self.isTokenByte) else {
-            throw HTTPError(.badRequest, "the request's method is not a word")
+            throw HTTPError(.badRequest, "the method of the request has characters that HTTP does not allow")
         }
         for (name, value) in headers {
             guard !name.isEmpty, name.utf8.allSatisfy(Self.isTokenByte) else {
@@ -67,7 +67,7 @@ extension HTTPRequest {
                 throw HTTPError(.badRequest, "the value of the header \(name) has characters that HTTP does not allow")
             }
             if Self.reservedHeaders.contains(name.lowercased()) {
-                throw HTTPError(.badRequest, "the header \(name) is set by the client itself")
+                throw HTTPError(.badRequest, "only the client may set the header \(name)")
             }
         }
     }

@@ -33,7 +33,7 @@ final class LoopThread: Sendable {
         let code = pthread_create(&thread, nil, Self.main, body.toOpaque())
         guard code == 0 else {
             body.release()
-            throw HTTPError(.closed, "no thread can be started: \(systemMessage(code))")
+            throw HTTPError(.closed, "cannot start a thread: \(systemMessage(code))")
         }
         #if canImport(Glibc)
             name = Mutex(Name(thread: thread))

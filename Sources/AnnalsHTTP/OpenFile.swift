@@ -36,7 +36,7 @@ final class OpenFile: Sendable {
     /// The size of the file in bytes. nil if it is not a regular file.
     func size() throws(HTTPError) -> Int64? {
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw Self.failure("cannot look at the file") }
+        guard fstat(descriptor, &status) == 0 else { throw Self.failure("cannot read the file's size") }
         guard status.st_mode & S_IFMT == S_IFREG else { return nil }
         return Int64(status.st_size)
     }

@@ -8,9 +8,9 @@ package struct Corruption: Error {
         self.place = place
     }
 
-    package var message: String { "\(place) holds what Annals never writes there" }
+    package var message: String { "\(place) contains a value that Annals never writes there" }
 
     package init(column: String) {
-        self.init("the column \(column) of one of Annals' own tables")
+        self.init("the column \(column) in one of Annals' own tables")
     }
 }

@@ -26,7 +26,8 @@ package enum DatabaseFile {
     package static func check(_ path: String) throws {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
-            throw AnnalsError(.fileNotFound, operation: "open", path.isEmpty ? "the name of the file is empty" : "there is no file \(path)")
+            throw AnnalsError(
+                .fileNotFound, operation: "open", path.isEmpty ? "the name of the file is empty" : "the file \(path) does not exist")
         }
         guard !isFolder.boolValue else { throw AnnalsError(.notADatabase, operation: "open", "\(path) is a folder") }
         guard FileManager.default.isReadableFile(atPath: path) else {
@@ -52,7 +53,7 @@ package enum DatabaseFile {
             return try DatabasePool(path: path, configuration: options)
         } catch let error as DatabaseError where [.SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM].contains(error.resultCode) {
             throw AnnalsError(
-                .cannotCreate, operation: "open", "the file \(path) cannot be made", hint: "Its folder must exist and be writable",
+                .cannotCreate, operation: "open", "cannot create the file \(path)", hint: "Its folder must exist and be writable",
                 underlying: error)
         }
     }

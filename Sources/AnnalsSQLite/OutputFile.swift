@@ -36,14 +36,14 @@ package struct OutputFile {
             throw Self.failure(operation, "\(path) cannot be created: there is no such folder")
         }
         if Self.exists(path) {
-            if Self.isSameFile(path, source) { throw Self.failure(operation, "\(path) is the store itself", hint: "Give another name") }
-            guard mayReplace else { throw Self.failure(operation, "\(path) exists already", hint: "Give another name, or --force") }
+            if Self.isSameFile(path, source) { throw Self.failure(operation, "\(path) is the store itself", hint: "Choose another name") }
+            guard mayReplace else { throw Self.failure(operation, "\(path) already exists", hint: "Choose another name, or use --force") }
             switch Self.type(of: path) {
             // A link that leads nowhere is replaced as itself.
             case nil, S_IFREG: break
             case S_IFDIR: throw Self.failure(operation, "\(path) is a folder")
             // Whoever may write to /dev would have no /dev/null any more.
-            default: throw Self.failure(operation, "\(path) is no regular file", hint: "Give another name")
+            default: throw Self.failure(operation, "\(path) is not a regular file", hint: "Choose another name")
             }
         }
         Self.removeLeftovers(of: url)
@@ -133,7 +133,7 @@ package struct OutputFile {
         if link(temporaryPath, path) == 0 {
             _ = unlink(temporaryPath)
         } else if errno == EEXIST || Self.exists(path) {
-            throw failure("\(path) exists already", hint: "Give another name, or --force")
+            throw failure("\(path) already exists", hint: "Choose another name, or use --force")
         } else {
             guard rename(temporaryPath, path) == 0 else { throw failure("\(path) cannot be created: \(Self.reason)") }
         }
@@ -144,7 +144,7 @@ package struct OutputFile {
         guard Self.writingFailures.contains(error.extendedResultCode) else { return nil }
         return AnnalsError(
             .cannotCreate, operation: operation, "\(path) cannot be written: \(error.message ?? "disk I/O error")",
-            hint: "Check the disk, and how large a file may be", underlying: error)
+            hint: "Check the disk, and the limit for the size of a file", underlying: error)
     }
 
     /// The same for who reads no other file that could be missing.

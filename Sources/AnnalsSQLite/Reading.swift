@@ -62,7 +62,7 @@ extension Database {
                 return .commit
             }
         }
-        guard let result else { throw AnnalsError(.defect, operation: "read", "a read ended without an outcome") }
+        guard let result else { throw AnnalsError(.defect, operation: "read", "internal error: a read ended without a result") }
         return result
     }
 

@@ -54,7 +54,7 @@ package enum CountedNumbers {
     package static let range: ClosedRange<Int64> = 0...1 << 53
 
     fileprivate static func checked(_ number: Int64) throws -> Int64 {
-        guard range.contains(number) else { throw Corruption("a number of one of Annals' own tables") }
+        guard range.contains(number) else { throw Corruption("a number in one of Annals' own tables") }
         return number
     }
 }

@@ -11,7 +11,7 @@ package protocol TranslatableError: Error {
 package enum StoreError {
     package static func translate(_ error: any Error, operation: String, path: String = "") -> AnnalsError {
         known(error, operation, path)
-            ?? AnnalsError(.defect, operation: operation, "something unforeseen: \(type(of: error))", underlying: error)
+            ?? AnnalsError(.defect, operation: operation, "unexpected error, please report it: \(type(of: error))", underlying: error)
     }
 
     /// nil for an error that is none of the store's.
@@ -55,12 +55,12 @@ package enum StoreError {
     package static func corruptIndex(_ names: [String], _ error: any Error, operation: String) -> AnnalsError {
         guard let first = names.first else {
             return AnnalsError(
-                .constraint, operation: operation, "a virtual table that a trigger writes is damaged",
-                hint: "Make it anew; the rows are whole, and nothing was changed", underlying: error)
+                .constraint, operation: operation, "a virtual table that a trigger writes is corrupt",
+                hint: "Create it again; the rows are complete, and nothing was changed", underlying: error)
         }
         return AnnalsError(
-            .constraint, operation: operation, "the full-text index \(names.joined(separator: ", ")) does not hold what it indexes",
-            hint: "Run INSERT INTO \(first)(\(first)) VALUES('rebuild'); the rows are whole, and nothing was changed", underlying: error)
+            .constraint, operation: operation, "the full-text index \(names.joined(separator: ", ")) does not match its rows",
+            hint: "Run INSERT INTO \(first)(\(first)) VALUES('rebuild'); the rows are complete, and nothing was changed", underlying: error)
     }
 
     private static func database(_ error: DatabaseError, _ operation: String, _ path: String) -> AnnalsError {
@@ -73,22 +73,22 @@ package enum StoreError {
         case .SQLITE_NOTADB:
             return make(.notADatabase, "\(name) is not a SQLite database, or it is encrypted")
         case .SQLITE_CORRUPT:
-            return make(.notADatabase, "\(name) is a damaged SQLite database", "Restore it, or try sqlite3 with .recover")
+            return make(.notADatabase, "\(name) is a corrupt SQLite database", "Restore it, or try sqlite3 with .recover")
         case .SQLITE_CANTOPEN:
             return make(.fileNotFound, "\(name) cannot be opened", "Check the path and its permissions")
         case .SQLITE_READONLY, .SQLITE_PERM:
             return make(.readOnly, "\(name) cannot be written", "Check the permissions of the file and its folder")
         case .SQLITE_BUSY, .SQLITE_LOCKED:
-            return make(.busy, "\(name) is locked by another program", "Try again when it is done", retry: true)
+            return make(.busy, "\(name) is locked by another program", "Try again later", retry: true)
         case .SQLITE_FULL:
-            return make(.diskFull, "the disk is full", "Make room; nothing was changed")
+            return make(.diskFull, "the disk is full", "Free disk space and try again; nothing was changed")
         case .SQLITE_IOERR:
             return make(.diskFull, "reading or writing \(name) failed: \(message)", "Check the disk; nothing was changed")
         case .SQLITE_INTERRUPT:
             return make(.cancelled, "stopped")
         // What is next in number is there already.
         case .SQLITE_CONSTRAINT where message.contains("failed: annals_"):
-            return make(.corruptBatch, "Annals' own tables are damaged: \(message)", "Run annals verify")
+            return make(.corruptBatch, "Annals' own tables are corrupt: \(message)", "Run annals verify")
         // What is no integer under an INTEGER PRIMARY KEY has a code of its own.
         case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH:
             return make(.constraint, message)
@@ -104,7 +104,7 @@ package enum StoreError {
             }
             for damage in ["no such table: annals_", "no such table: main.annals_", "cannot open value of type", "no such rowid"]
             where message.contains(damage) {
-                return make(.corruptBatch, "Annals' own tables are damaged: \(message)", "Run annals verify")
+                return make(.corruptBatch, "Annals' own tables are corrupt: \(message)", "Run annals verify")
             }
             return make(.defect, "SQLite: \(message) (\(error.extendedResultCode.rawValue))")
         }
@@ -115,7 +115,7 @@ package enum StoreError {
         case .newerVersion(let version):
             AnnalsError(.newerFormat, operation: operation, "an entry has a newer format (\(version))", hint: "Update annals")
         default:
-            AnnalsError(.corruptBatch, operation: operation, "a batch is damaged: \(error)", hint: "Nothing was applied")
+            AnnalsError(.corruptBatch, operation: operation, "a batch is corrupt: \(error)", hint: "Nothing was applied")
         }
     }
 }

@@ -45,7 +45,7 @@ extension MergeError: TranslatableError {
         case .diverged(let divergence):
             return AnnalsError(
                 .diverged, operation: operation, Self.describe(divergence),
-                hint: "Nothing was overwritten. Keep this file, clone the space anew and compare the two")
+                hint: "Nothing was overwritten. Keep this file, clone the space again and compare the two files")
         case .unknownLayout:
             return AnnalsError(.corruptBatch, operation: operation, "an entry of the log names a table that its batch does not describe")
         case .unknownTable(let table):
@@ -54,15 +54,16 @@ extension MergeError: TranslatableError {
                 hint: "Bring the schema up to date, then sync again; nothing was changed")
         case .unknownColumn(let table, let column):
             return AnnalsError(
-                .waitingForMigration, operation: operation, "the log has values of the column \(table).\(column), which this store lacks",
+                .waitingForMigration, operation: operation,
+                "the log has values of the column \(table).\(column), which this store does not have",
                 hint: "Bring the schema up to date, then sync again; nothing was changed")
         case .danglingReference(let table, _, let parent, _):
             return AnnalsError(
                 .diverged, operation: operation,
-                "a row of \(table) would be left without its parent\(parent.isEmpty ? "" : " in \(parent)")",
+                "a row of \(table) would have no parent\(parent.isEmpty ? "" : " in \(parent)")",
                 hint: "Nothing was changed. Run annals verify")
         case .unsettled(let table):
-            return AnnalsError(.defect, operation: operation, "local changes of \(table) cannot be laid on top of what was pulled")
+            return AnnalsError(.defect, operation: operation, "internal error: local changes of \(table) cannot be rebased")
         }
     }
 
@@ -71,11 +72,11 @@ extension MergeError: TranslatableError {
         let place = divergence.position.map { " at position \($0)" } ?? ""
         switch divergence.kind {
         case .missingRow:
-            return "the rows are not what the log says: a row of \(divergence.table) is missing\(place)"
+            return "the rows differ from the log: a row of \(divergence.table) is missing\(place)"
         case .otherValue(let column, _, _):
-            return "the rows are not what the log says: \(divergence.table).\(column) has another value\(place)"
+            return "the rows differ from the log: \(divergence.table).\(column) has another value\(place)"
         case .refused(let reason):
-            return "the rows are not what the log says: a row of \(divergence.table) cannot be written\(place) (\(reason))"
+            return "the rows differ from the log: a row of \(divergence.table) cannot be written\(place) (\(reason))"
         }
     }
 }

@@ -108,7 +108,7 @@ package struct TrackedTable: Hashable, Sendable {
         try StoreSchema.createChangesTable(db, id: id, columns: columns.count, byRowid: key.isByRowid)
         try StoreSchema.createNotesTable(db, id: id, columns: columns.count, key: key.places, byRowid: key.isByRowid)
         guard let created = try fetch(db, id: id) else {
-            throw AnnalsError(.defect, operation: "track", "the row of a table just tracked is missing")
+            throw AnnalsError(.defect, operation: "track", "internal error: the row of a newly tracked table is missing")
         }
         return created
     }

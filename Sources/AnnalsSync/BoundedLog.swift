@@ -23,7 +23,9 @@ struct BoundedLog: ForwardingTransport {
             page = try await base.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
         } catch  where last != nil && error.code == .expired {
             // The copy must end at a fixed position, so it must not continue with a later snapshot.
-            throw .problem(Problem(.snapshotSuperseded, detail: "the log was purged meanwhile", hint: "Run sync again"), retryAfter: nil)
+            throw .problem(
+                Problem(.snapshotSuperseded, detail: "the relay purged the log during the request", hint: "Run sync again"), retryAfter: nil
+            )
         }
         var isOwn = true
         do throws(WireError) {

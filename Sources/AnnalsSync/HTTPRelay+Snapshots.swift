@@ -22,7 +22,7 @@ extension HTTPRelay {
         at position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
         let found = try await download("?\(Endpoints.Query.at)=\(position)", to: path, progress)
-        guard found == position else { throw .notARelay("it sent the snapshot of another position than was asked for") }
+        guard found == position else { throw .notARelay("it sent a snapshot of another position") }
     }
 
     public func report(_ check: SnapshotCheck) async throws(TransportError) {
@@ -93,7 +93,7 @@ extension HTTPRelay {
     private func checkHead(_ headers: HTTPHeaders, _ length: Int64, for path: String) throws(HTTPError) {
         guard headers.mediaType == Endpoints.MediaType.snapshot, headers[Endpoints.Header.digest] != nil,
             headers[Endpoints.Header.position] != nil
-        else { throw HTTPError(.protocolError, "it answers with something else than a snapshot") }
+        else { throw HTTPError(.protocolError, "its answer is not a snapshot") }
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         let present = (try? Self.size(of: path)) ?? 0
         guard let free = freeBytes(folder), free < max(0, length - present) + SyncLimits.bytesLeftFree else { return }
@@ -105,7 +105,7 @@ extension HTTPRelay {
         try expect(response, Endpoints.MediaType.snapshot)
         let position = try snapshotPosition(response)
         guard let digest = response.headers[Endpoints.Header.digest] else {
-            throw .notARelay("a snapshot came without its digest")
+            throw .notARelay("it sent a snapshot without a digest")
         }
         guard received?.description == digest else { throw .badAnswer(.badChecksum) }
         return position
@@ -114,7 +114,7 @@ extension HTTPRelay {
     func snapshotPosition(_ response: HTTPResponse) throws(TransportError) -> Position {
         guard let position = response.headers[Endpoints.Header.position].flatMap({ Int64($0) }).flatMap(Position.init(fromElsewhere:))
         else {
-            throw .notARelay("a snapshot came without its position")
+            throw .notARelay("it sent a snapshot without a position")
         }
         return position
     }
@@ -144,7 +144,7 @@ extension HTTPRelay {
                     furthest = next
                     patience = BusyTimeout()
                 } else if next <= start {
-                    try await patience.wait(after: .notARelay("it does not keep the parts of a snapshot"), moved: false)
+                    try await patience.wait(after: .notARelay("it does not store the parts of a snapshot"), moved: false)
                 }
                 offset = next
             } catch {
@@ -183,7 +183,7 @@ extension HTTPRelay {
             })
         guard response.status == 202 else { return nil }
         guard let offset = response.headers[Endpoints.Header.offset].flatMap({ Int64($0) }), (0..<upload.size).contains(offset) else {
-            throw .notARelay("it does not say how much of a snapshot it has")
+            throw .notARelay("it did not say how many bytes of a snapshot it has")
         }
         return offset
     }

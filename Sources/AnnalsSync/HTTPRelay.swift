@@ -45,8 +45,8 @@ public struct HTTPRelay: RelayTransport {
             url.user == nil, url.query == nil
         else {
             throw AnnalsError(
-                .usage, operation: "connect", "\(address.isEmpty ? "an empty text" : address) is not the address of a relay",
-                hint: "Give one such as http://127.0.0.1:8640")
+                .usage, operation: "connect", "\(address.isEmpty ? "an empty text" : address) is not a valid relay address",
+                hint: "Use an address such as http://127.0.0.1:8640")
         }
         self.address = address.hasSuffix("/") ? String(address.dropLast()) : address
         self.space = space
@@ -178,12 +178,12 @@ public struct HTTPRelay: RelayTransport {
         else {
             if response.status == 429 || response.status >= 500 {
                 throw .problem(
-                    Problem(.unavailable, detail: "the address answers with status \(response.status)"), retryAfter: retryAfter(response))
+                    Problem(.unavailable, detail: "the address answered with status \(response.status)"), retryAfter: retryAfter(response))
             }
             guard !Self.redirections.contains(response.status) else {
-                throw .notARelay("it redirects to another address, which is not followed with a token")
+                throw .notARelay("it redirects to another address, and Annals does not follow redirects")
             }
-            throw .notARelay("it answers with status \(response.status)")
+            throw .notARelay("it answered with status \(response.status)")
         }
         throw .problem(problem, retryAfter: retryAfter(response))
     }
@@ -196,7 +196,7 @@ public struct HTTPRelay: RelayTransport {
 
     func expect(_ response: HTTPResponse, _ type: String) throws(TransportError) {
         guard response.headers.mediaType == type else {
-            throw .notARelay("it answers with \(response.headers.mediaType ?? "an unnamed type")")
+            throw .notARelay("it answered with \(response.headers.mediaType ?? "no media type")")
         }
     }
 

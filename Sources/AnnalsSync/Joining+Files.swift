@@ -55,7 +55,7 @@ extension Joining {
 
     private static func telling(_ error: any Error) -> any Error {
         guard var told = (error as? TransportError)?.annalsError ?? error as? AnnalsError else { return error }
-        let kept = "What has come through is kept for a day: run it again, and it goes on from there"
+        let kept = "The transferred part is kept for a day. Run the command again to resume"
         told.hint = told.hint.map { "\($0). \(kept)" } ?? kept
         return told
     }

@@ -28,15 +28,18 @@ extension Joining {
     ///   position is after the head of the space; `cannotCreate`.
     package func replay(to position: Position, output path: String, force: Bool = false) async throws -> SpaceReplay {
         guard force || !FileManager.default.fileExists(atPath: path) else {
-            throw AnnalsError(.cannotCreate, operation: "replay", "\(path) exists already", hint: "Give another name, or --force")
+            throw AnnalsError(
+                .cannotCreate, operation: "replay", "\(path) already exists",
+                hint: "Choose another name, or use --force to replace the file")
         }
         do {
             let description = try await transport.describe()
             let oldest = max(description.horizon, Position.first)
             guard position <= description.head else {
                 throw AnnalsError(
-                    .usage, operation: "replay", "the space \(space) has come to position \(description.head), not to \(position)",
-                    hint: "Positions \(oldest) to \(description.head) can be had")
+                    .usage, operation: "replay",
+                    "position \(position) is after the head of the space \(space), which is \(description.head)",
+                    hint: "Choose a position from \(oldest) to \(description.head)")
             }
             guard position >= oldest else { throw gone(position, oldest, description.head) }
             let purpose = Self.purpose(ofDownload: description, atOrBefore: position)
@@ -103,7 +106,7 @@ extension Joining {
 
     private func gone(_ position: Position, _ oldest: Position, _ head: Position) -> AnnalsError {
         AnnalsError(
-            .expired, operation: "replay", "position \(position) of the space \(space) is not kept any more",
-            hint: "Positions \(oldest) to \(head) can be had")
+            .expired, operation: "replay", "the relay no longer keeps position \(position) of the space \(space)",
+            hint: "Choose a position from \(oldest) to \(head)")
     }
 }

@@ -101,7 +101,7 @@ package struct Joining: Sendable {
     ///   another declaration, `constraint` if rows violate a foreign key. Then nothing was changed.
     package func join(_ store: Store, existing: ExistingRows? = nil, schema: JoinedSchema = .equal) async throws -> Outcome {
         if try await store.replicaState() != nil, try await store.creationStage() == nil {
-            throw AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
+            throw AnnalsError(.alreadyJoined, operation: "join", "the store has already joined a space", hint: "Run annals leave first")
         }
         try await checkKeys(of: store)
         // This check comes before any request, so that no space without rows is left at the relay.
@@ -117,7 +117,8 @@ package struct Joining: Sendable {
             throw error.annalsError
         }
         throw AnnalsError(
-            .busy, operation: "join", "others make the space \(space) at this moment", hint: "Run annals join again", isRetryable: true)
+            .busy, operation: "join", "other stores are creating the space \(space) at the moment", hint: "Run annals join again",
+            isRetryable: true)
     }
 
     /// A store with keys must not create a space that the relay can read. A store that will not have the key must not
@@ -126,13 +127,13 @@ package struct Joining: Sendable {
         let own = store.configuration.spaceKeys
         if spaceKeys == nil, own != nil {
             throw AnnalsError(
-                .configuration, operation: "join", "the store was opened with a space key, and joins without one",
-                hint: "Give the key to the join as well, or open the store without; nothing was changed")
+                .configuration, operation: "join", "the store was opened with a space key, but the join has none",
+                hint: "Pass the key to the join, too, or open the store without it. Nothing was changed")
         }
         if spaceKeys != nil, own == nil, spaceKeyFile == nil {
             throw AnnalsError(
-                .configuration, operation: "join", "the space is to be sealed, and the store would not have its key",
-                hint: "Open the store with the key, or name its file; nothing was changed")
+                .configuration, operation: "join", "the space will be encrypted, but the store does not have its key",
+                hint: "Open the store with the key, or pass the key file. Nothing was changed")
         }
         // An interrupted join must continue with the same kind of key.
         guard let begun = try await store.replicaState(), begun.space == space else { return }
@@ -288,8 +289,9 @@ package struct Joining: Sendable {
             // This rule keeps rows that are written meanwhile.
             if differences.hasNoneHere || (differences.areEqual && !differences.haveEqualTables) { return try await merge(.sameKey) }
             throw AnnalsError(
-                .rowsDiffer, operation: "join", "the space \(space) has other rows than this store: \(Self.describe(differences))",
-                hint: "Nothing was changed. Say what becomes of rows that differ with --existing same-key, separate or theirs")
+                .rowsDiffer, operation: "join",
+                "the rows of the space \(space) differ from those of this store: \(Self.describe(differences))",
+                hint: "Nothing was changed. Choose how to merge the rows: --existing same-key, separate or theirs")
         }
     }
 
@@ -310,7 +312,7 @@ package struct Joining: Sendable {
     /// - Throws: `AnnalsError` with code `cannotCreate` if the file exists.
     package func clone(to path: String) async throws -> Clone {
         guard !OutputFile.exists(path) else {
-            throw AnnalsError(.cannotCreate, operation: "clone", "\(path) exists already", hint: "Choose another name")
+            throw AnnalsError(.cannotCreate, operation: "clone", "\(path) already exists", hint: "Choose another name")
         }
         do {
             let description = try await transport.describe()
@@ -370,7 +372,7 @@ package struct Joining: Sendable {
     }
 
     private static var otherLog: AnnalsError {
-        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot says that it is of another log than the relay has")
+        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot belongs to another log than the relay's")
     }
 
     /// Whether another snapshot may work although this one does not.
@@ -451,7 +453,7 @@ package struct Joining: Sendable {
         guard let claimed = claimed.withLock({ $0 }), try await store.replicaState()?.position == claimed else {
             try store.close()
             throw AnnalsError(
-                .corruptBatch, operation: "clone", "the relay's snapshot holds the rows of another position than its maker told the relay")
+                .corruptBatch, operation: "clone", "the relay's snapshot has another position than the relay stated")
         }
         return store
     }
@@ -460,12 +462,12 @@ package struct Joining: Sendable {
         guard description.head <= Position.first else {
             return AnnalsError(
                 .spaceUnfinished, operation: "clone", "the relay has lost the snapshot of the space \(space)",
-                hint: "The next replica that has everything brings another when it syncs: then try again", isRetryable: true)
+                hint: "A replica with the whole log will upload a new one at its next sync. Try again after that", isRetryable: true)
         }
         return AnnalsError(
-            .spaceUnfinished, operation: "clone", "the space \(space) has no rows yet: the join that makes it is not done",
+            .spaceUnfinished, operation: "clone", "the space \(space) has no rows yet: the join that creates it is not complete",
             hint: description.isEmpty
-                ? "Join a store that has them"
+                ? "Join a store that has the rows"
                 : "Try again in a moment. If that join was interrupted, run it again, or join another store with the same schema",
             isRetryable: true)
     }

@@ -20,7 +20,7 @@ enum SnapshotPacking {
     }
 
     private static var diskFull: AnnalsError {
-        AnnalsError(.diskFull, operation: "join", "the disk is full", hint: "Make room; nothing was changed")
+        AnnalsError(.diskFull, operation: "join", "the disk is full", hint: "Free disk space and try again. Nothing was changed")
     }
 
     /// Runs `body`, which unpacks a snapshot, and converts its errors to messages.
@@ -40,11 +40,11 @@ enum SnapshotPacking {
             throw AnnalsError.notSealed(space, operation: "clone")
         } catch WireError.badSeal {
             throw AnnalsError(
-                .corruptBatch, operation: "clone", "the seal of the relay's snapshot is broken: it is not what a replica of the space sent",
-                hint: "Nothing was made")
+                .corruptBatch, operation: "clone", "the seal of the relay's snapshot is broken: no replica of the space sent this snapshot",
+                hint: "Nothing was created")
         } catch {
             throw AnnalsError(
-                .corruptBatch, operation: "clone", "the relay's snapshot cannot be unpacked: \(error)", hint: "Nothing was made")
+                .corruptBatch, operation: "clone", "the relay's snapshot cannot be unpacked: \(error)", hint: "Nothing was created")
         }
     }
 }

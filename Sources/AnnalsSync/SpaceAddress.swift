@@ -31,7 +31,7 @@ public struct SpaceAddress: Sendable {
     ) throws(AnnalsError) {
         guard let space = SpaceName(space) else {
             throw AnnalsError(
-                .usage, operation: "connect", "\(space) is not the name of a space", hint: "Give 1 to 64 of A-Z a-z 0-9 . _ -")
+                .usage, operation: "connect", "\(space) is not a valid space name", hint: "Use 1 to 64 characters of A-Z a-z 0-9 . _ -")
         }
         self.space = space
         self.relay = relay
@@ -76,8 +76,8 @@ public struct SpaceAddress: Sendable {
     ) async throws -> Store {
         guard configuration.migrator == nil else {
             throw AnnalsError(
-                .usage, operation: "clone", "a clone has the space's tables, and the migrator would make them again",
-                hint: "Open a store with the migrator, and join with it")
+                .usage, operation: "clone", "a clone already has the space's tables, and the migrator would create them again",
+                hint: "Open a store with the migrator, and join the space with it")
         }
         let transport = try transport ?? self.transport()
         _ = try await joining(over: transport, configuration, environment, progress).clone(to: path)

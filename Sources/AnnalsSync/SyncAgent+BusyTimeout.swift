@@ -65,7 +65,7 @@ extension SyncAgent {
                 isUncertain = true
                 let pause = max(error.retryAfter ?? .zero, backoff.next(random: environment.random))
                 guard patience.allows(pause) else { throw error }
-                logger.debug("no answer from the relay, trying again", metadata: ["pause": "\(pause)", "try": "\(tries)"])
+                logger.debug("no answer from the relay; retrying", metadata: ["pause": "\(pause)", "try": "\(tries)"])
                 try await environment.pause(pause)
             }
         }
@@ -75,42 +75,42 @@ extension SyncAgent {
 
     static var partsDropped: AnnalsError {
         AnnalsError(
-            .relayOverloaded, operation: "sync", "the relay does not keep the parts of a large transaction until all have come",
-            hint: "Another program may be pushing as the same replica; run sync again", isRetryable: true)
+            .relayOverloaded, operation: "sync", "the relay dropped the parts of a large transaction before all had arrived",
+            hint: "A copy of this file may be syncing as the same replica. Run sync again", isRetryable: true)
     }
 
     private static func partial(_ outbox: Int) -> AnnalsError {
         AnnalsError(
-            .relayOverloaded, operation: "sync", "others write the same rows all the while; \(Self.waits(outbox))",
+            .relayOverloaded, operation: "sync", "other replicas keep writing the same rows; \(Self.waits(outbox))",
             hint: "Run sync again", isRetryable: true)
     }
 
     private static var noTurn: AnnalsError {
         AnnalsError(
-            .relayOverloaded, operation: "sync", "the relay gives other replicas the turn to write, and this one has to wait",
-            hint: "Local work is kept. Run sync again; if this stays, ask the relay's operator", isRetryable: true)
+            .relayOverloaded, operation: "sync", "other replicas have the push lease, and this replica must wait",
+            hint: "Local work is kept. Run sync again. If the error stays, ask the relay's operator", isRetryable: true)
     }
 
     /// The error for too many rounds without progress.
     static func standstill(_ step: Exchange.Step, _ status: ExchangeStatus) -> AnnalsError {
         if status.areRowsUnverified {
             return AnnalsError(
-                .busy, operation: "sync", "other programs write all the time, so that the rows cannot be compared with the space's",
+                .busy, operation: "sync", "the rows cannot be compared with the space's because other programs keep writing to the file",
                 hint: "Run sync again", isRetryable: true)
         }
         if step == .pull {
             return AnnalsError(
                 .notARelay, operation: "sync",
-                "the relay says that its log goes on to position \(status.head), and hands out nothing after position \(status.pulled)",
-                hint: "Local work is kept. Run sync again; if this stays, ask the relay's operator", isRetryable: true)
+                "the relay's log has entries up to position \(status.head), but the relay sends none after position \(status.pulled)",
+                hint: "Local work is kept. Run sync again. If the error stays, ask the relay's operator", isRetryable: true)
         }
         return refusal(of: status.outbox)
     }
 
     static func refusal(of outbox: Int) -> AnnalsError {
         AnnalsError(
-            .relayOverloaded, operation: "sync", "the relay does not take what is pushed, and does not say why; \(waits(outbox))",
-            hint: "Run sync again; if this stays, ask the relay's operator", isRetryable: true)
+            .relayOverloaded, operation: "sync", "the relay refuses the push without a reason; \(waits(outbox))",
+            hint: "Run sync again. If the error stays, ask the relay's operator", isRetryable: true)
     }
 
     static func waits(_ outbox: Int) -> String {

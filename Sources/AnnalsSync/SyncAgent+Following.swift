@@ -16,7 +16,7 @@ extension SyncAgent {
         summary.followed = followed.position
         summary.returned += followed.transactions
         logger.warning(
-            "the relay was restored from a backup; what it lost is sent again",
+            "the relay was restored from a backup; the entries that it lost are sent again",
             metadata: ["from": "\(followed.position)", "transactions": "\(followed.transactions)"])
         return followed.status
     }

@@ -51,6 +51,6 @@ extension SyncAgent {
     private static func anotherSpace(_ joined: SpaceName, _ given: SpaceName) -> AnnalsError {
         AnnalsError(
             .alreadyJoined, operation: "join", "the store belongs to the space \(joined), not to \(given)",
-            hint: "Nothing was changed. Call leave() first to bring its rows to another space, or open another store")
+            hint: "Nothing was changed. Call leave() first to move its rows to another space, or open another store")
     }
 }

@@ -9,7 +9,7 @@ extension SyncAgent {
     /// Compares the rows with the log's, if another program may have written rows that no trigger captured. Records the
     /// differences. This costs about as much as a clone.
     func reconcile(_ status: ExchangeStatus, _ summary: inout Summary) async throws -> ExchangeStatus {
-        logger.notice("the rows may not be what the log says: comparing them with the space's")
+        logger.notice("the rows may differ from the log; comparing them with the space's rows")
         var status = status
         for _ in 0..<SyncLimits.triesToReconcile {
             // Entries under way may be in the log or not. This must be known first, because it decides which rows are
@@ -83,7 +83,7 @@ extension SyncAgent {
     private static var tooOld: AnnalsError {
         AnnalsError(
             .expired, operation: "sync",
-            "another program rebuilt a table, and the space's rows of then cannot be had any more to find out what it wrote",
+            "another program rebuilt a table, and the relay no longer has the rows that are needed to find its changes",
             hint: "Run annals leave --force and annals join --existing same-key")
     }
 }

@@ -68,14 +68,14 @@ extension SyncAgent {
     static func waiting(_ outbox: Int, _ direction: SyncDirection, _ refusal: AnnalsError) -> AnnalsError {
         var error = refusal
         error.message += "; \(waits(outbox))"
-        if direction == .both { error.message += ", and the changes of others were applied" }
+        if direction == .both { error.message += "; the changes of other replicas were applied" }
         return error
     }
 
     private static func endlessLog(after position: Position) -> AnnalsError {
         AnnalsError(
             .notARelay, operation: "sync",
-            "the relay's log after position \(position) does not end, so that a push that got no answer cannot be found in it",
-            hint: "The push is kept. Run sync again; if this stays, ask the relay's operator", isRetryable: true)
+            "the relay's log after position \(position) is too long to search for a push that got no answer",
+            hint: "The push is kept. Run sync again. If the error stays, ask the relay's operator", isRetryable: true)
     }
 }

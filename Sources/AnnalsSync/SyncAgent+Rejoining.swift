@@ -12,7 +12,7 @@ import Logging
 /// (law 7).
 extension SyncAgent {
     func rejoin(_ summary: inout Summary) async throws -> ExchangeStatus {
-        logger.notice("this replica was away for so long that the log it lacks is gone: it comes back by a snapshot")
+        logger.notice("the relay no longer has the log after this replica's position; resyncing from a snapshot")
         for _ in 0..<SyncLimits.triesToReconcile {
             guard let expired = try await store.expiredReplica() else { break }
             guard let back = try await rejoin(expired) else { continue }
@@ -21,7 +21,7 @@ extension SyncAgent {
             return back.status
         }
         throw AnnalsError(
-            .busy, operation: "sync", "other programs write all the time, so that this replica cannot come back by a snapshot",
+            .busy, operation: "sync", "this replica cannot resync from a snapshot because other programs keep writing to the file",
             hint: "Run sync again", isRetryable: true)
     }
 
@@ -46,7 +46,7 @@ extension SyncAgent {
 
     private static var noSnapshot: AnnalsError {
         AnnalsError(
-            .expired, operation: "sync", "the log after this replica's position is gone, and the relay has no snapshot after it",
-            hint: "Ask the relay's operator; nothing was changed")
+            .expired, operation: "sync", "the relay no longer has the log after this replica's position, and has no later snapshot",
+            hint: "Ask the relay's operator. Nothing was changed")
     }
 }

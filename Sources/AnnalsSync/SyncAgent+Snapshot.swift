@@ -19,7 +19,7 @@ extension SyncAgent {
             throw error
         } catch {
             let reason = (error as? AnnalsError)?.message ?? "\(error)"
-            logger.warning("the relay asked for a snapshot of the space, which could not be made: \(reason)")
+            logger.warning("cannot make the snapshot that the relay asked for: \(reason)")
         }
     }
 

@@ -32,7 +32,7 @@ extension SyncAgent {
                 isGood = false
                 logger.warning(
                     """
-                    the snapshot of the space at position \(position), with the log up to \(here), has other rows than this store: \
+                    the rows of the snapshot at position \(position), with the log up to \(here), differ from those of this store: \
                     \(Joining.describe(differences)). Run annals verify --space
                     """)
             }
@@ -43,7 +43,7 @@ extension SyncAgent {
         } catch let error as AnnalsError where error.code == .cancelled {
             throw error
         } catch {
-            logger.debug("a snapshot was not compared", metadata: ["position": "\(position)", "reason": "\(error)"])
+            logger.debug("cannot compare a snapshot", metadata: ["position": "\(position)", "reason": "\(error)"])
         }
     }
 
@@ -56,7 +56,7 @@ extension SyncAgent {
     /// - Throws: `AnnalsError`: `notJoined` if the store is not joined.
     package func compare(snapshotAt position: Position? = nil) async throws -> (SpaceComparison, snapshot: Digest?) {
         guard let joining = try await joining() else {
-            throw AnnalsError(.notJoined, operation: "verify", "the store is joined to no space", hint: "Run annals join first")
+            throw AnnalsError(.notJoined, operation: "verify", "the store has not joined a space", hint: "Run annals join first")
         }
         return try await joining.compare(store, snapshotAt: position)
     }
@@ -108,6 +108,6 @@ extension Joining {
     private static func otherwise(_ differences: [String]) -> AnnalsError {
         AnnalsError(
             .corruptBatch, operation: "verify",
-            "its rows are right, and it says otherwise than the log: \(differences.joined(separator: ", "))")
+            "its rows are right, but these facts differ from the log: \(differences.joined(separator: ", "))")
     }
 }

@@ -24,8 +24,8 @@ extension SyncAgent {
                 before = doubt.snapshot
                 logger.warning(
                     """
-                    the snapshot of the space at position \(doubt.snapshot), with which this store began, says otherwise than the log what \
-                    the newest entries of authors were; the log is right
+                    the snapshot at position \(doubt.snapshot), with which this store began, states other newest entries of authors than \
+                    the log; the log is right
                     """)
                 summary.snapshotToCheck = summary.snapshotToCheck ?? doubt.snapshot
             }

@@ -218,9 +218,9 @@ extension SyncAgent {
     /// Logs one line for each change of the state.
     private func noteContact(_ change: Reachability.Change?, _ error: AnnalsError? = nil) {
         switch change {
-        case .made: logger.notice("in touch with the relay")
-        case .madeAgain: logger.notice("in touch with the relay again")
-        case .lost: logger.warning("\(error?.message ?? "out of touch"); trying again until it works")
+        case .made: logger.notice("connected to the relay")
+        case .madeAgain: logger.notice("reconnected to the relay")
+        case .lost: logger.warning("\(error?.message ?? "the relay cannot be reached"); retrying")
         case nil: break
         }
     }

@@ -289,7 +289,7 @@ public actor SyncAgent {
             guard let result = try await store.purgeWhenDue(), result.transactions > 0 else { return }
             logger.info("dropped old history", metadata: ["transactions": "\(result.transactions)", "oldest": "\(result.oldest)"])
         } catch {
-            logger.debug("old history stays for now", metadata: ["error": "\(error)"])
+            logger.debug("cannot drop old history", metadata: ["error": "\(error)"])
         }
     }
 
@@ -428,13 +428,13 @@ public actor SyncAgent {
     static func leftOut(_ position: Position) -> AnnalsError {
         AnnalsError(
             .corruptBatch, operation: "sync",
-            "the relay left out the entry at position \(position) as if it had been voided, and its log does not say so",
-            hint: "Do not trust what it hands out; ask its operator")
+            "the relay left out the entry at position \(position) as voided, but no entry of its log voids it",
+            hint: "Do not trust the relay's data. Ask its operator")
     }
 
     private static var unfinished: AnnalsError {
         AnnalsError(
-            .spaceUnfinished, operation: "sync", "the join that makes the space is not done, or was interrupted",
+            .spaceUnfinished, operation: "sync", "the join that creates the space is not complete, or was interrupted",
             hint: "Run annals join again to finish it", isRetryable: true)
     }
 }

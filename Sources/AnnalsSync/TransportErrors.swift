@@ -40,21 +40,23 @@ extension TransportError {
         case .unreachable(let reason, _):
             AnnalsError(
                 .relayUnreachable, operation: "sync", "the relay cannot be reached: \(reason)",
-                hint: "Check the address and that it is running",
+                hint: "Check the address, and that the relay is running",
                 isRetryable: true)
         case .unanswered(let reason):
             AnnalsError(
                 .relayUnreachable, operation: "sync", "the relay does not answer: \(reason)",
-                hint: "It may be stopped or overloaded: try again later",
+                hint: "The relay may be stopped or overloaded. Try again later",
                 isRetryable: true)
         case .untrusted(let reason, let hint):
             AnnalsError(.relayUnreachable, operation: "connect", reason, hint: hint)
         case .notARelay(let reason):
-            AnnalsError(.notARelay, operation: "sync", "what answers is not an annals relay: \(reason)", hint: "Check the address")
+            AnnalsError(
+                .notARelay, operation: "sync", "the address does not belong to an Annals relay: \(reason)", hint: "Check the address")
         case .badAnswer(let error):
-            AnnalsError(.corruptBatch, operation: "sync", "the relay's answer is damaged: \(error)", hint: "Nothing was applied")
+            AnnalsError(.corruptBatch, operation: "sync", "the relay's answer is corrupt: \(error)", hint: "Nothing was applied")
         case .localFile(let reason, isDiskFull: true):
-            AnnalsError(.diskFull, operation: "sync", "the disk is full: \(reason)", hint: "Make room; nothing was changed")
+            AnnalsError(
+                .diskFull, operation: "sync", "the disk is full: \(reason)", hint: "Free disk space and try again. Nothing was changed")
         case .localFile(let reason, isDiskFull: false):
             AnnalsError(.cannotCreate, operation: "sync", reason, hint: "Check the folder and its permissions")
         case .cancelled:
@@ -74,7 +76,7 @@ extension TransportError {
         var text = lowercasingFirst(problem.detail ?? problem.title)
         var hint = problem.hint
         if let retryAfter, retryAfter > SyncLimits.patience {
-            text += "; the relay asks to wait \(retryAfter.components.seconds) seconds, which is longer than one sync does"
+            text += "; the relay asks to wait \(retryAfter.components.seconds) seconds, which is longer than one sync waits"
             hint = "Local work is kept. Run sync again after that time"
         }
         func make(_ code: AnnalsError.Code, retry: Bool = false) -> AnnalsError {

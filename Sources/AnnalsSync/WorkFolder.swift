@@ -35,7 +35,7 @@ struct WorkFolder: Sendable {
             try? FileManager.default.removeItem(atPath: path)
         }
         throw AnnalsError(
-            .cannotCreate, operation: "clone", "no file can be made in \(parent)", hint: "Check the folder and its permissions")
+            .cannotCreate, operation: "clone", "cannot create a file in \(parent)", hint: "Check the folder and its permissions")
     }
 
     private init(path: String, lock: Int32) {

@@ -81,7 +81,7 @@ public final class FaultyLine: RelayTransport {
     private func send<Answer: Sendable>(
         isRepeatable: Bool = true, _ request: @escaping @Sendable () async throws(TransportError) -> Answer
     ) async throws(TransportError) -> Answer {
-        guard !isCut else { throw .unreachable("the line is cut", wasSent: false) }
+        guard !isCut else { throw .unreachable("the test has cut the line", wasSent: false) }
         let late = state.withLock { state in
             defer { state.late = [] }
             return state.late

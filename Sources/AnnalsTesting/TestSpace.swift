@@ -37,7 +37,10 @@ public final class TestSpace: Sendable {
 
     /// After the last round the replicas still had transactions to exchange.
     public struct Unsettled: Error, CustomStringConvertible {
-        public var description: String { "the replicas do not settle: is a line cut, or the network too bad?" }
+        public var description: String {
+            "the replicas still have transactions to exchange after the last round: a line may be cut, or the network may have "
+                + "too many faults"
+        }
     }
 
     public let clock: ManualClock

@@ -21,7 +21,7 @@ public enum TransportConformance {
     /// - Throws: the error that prevents any sync of the two stores.
     public static func failures(of make: @Sendable (SpaceName) async throws -> any RelayTransport) async throws -> [String] {
         let name = "conformance-\(UInt64.random(in: 0 ... .max))"
-        guard let space = SpaceName(name) else { throw AnnalsError(.defect, "\(name) is no space's name") }
+        guard let space = SpaceName(name) else { throw AnnalsError(.defect, "\(name) is not a valid space name") }
         let checks = try TransportChecks(space: space, transport: await make(space), other: await make(space))
         var failures = await checks.checkBeginning()
         try await checks.sync()
@@ -67,7 +67,7 @@ private struct TransportChecks {
 
     private func expect(_ what: String, _ wanted: Problem.Code, _ request: () async throws(TransportError) -> Void) async -> [String] {
         let found = await code(request)
-        return found == wanted.rawValue ? [] : ["\(what) is refused with \(wanted.rawValue): \(found)"]
+        return found == wanted.rawValue ? [] : ["\(what) must be refused with \(wanted.rawValue), but the result was: \(found)"]
     }
 
     private func expect(_ isTrue: Bool, _ sentence: String) -> [String] { isTrue ? [] : [sentence] }
@@ -79,14 +79,14 @@ private struct TransportChecks {
     }
 
     private func state() async throws -> ReplicaState {
-        guard let state = try await here.replicaState() else { throw AnnalsError(.defect, "the store is not joined") }
+        guard let state = try await here.replicaState() else { throw AnnalsError(.defect, "the store has not joined a space") }
         return state
     }
 
     // MARK: A new space
 
     func checkBeginning() async -> [String] {
-        await expect("describing a space that is not there", .spaceNotFound) { () async throws(TransportError) in
+        await expect("a description of a space that does not exist", .spaceNotFound) { () async throws(TransportError) in
             _ = try await other.describe()
         }
     }
@@ -110,17 +110,17 @@ private struct TransportChecks {
     // MARK: Pushes
 
     func checkPushes() async throws -> [String] {
-        var failures = expect(try await here.digest() == there.digest(), "two stores that have synced hold the same rows")
-        failures += await expect("making a space that is there", .spaceExists) { () async throws(TransportError) in
+        var failures = expect(try await here.digest() == there.digest(), "two synced stores must have the same rows")
+        failures += await expect("the creation of a space that exists", .spaceExists) { () async throws(TransportError) in
             _ = try await other.create()
         }
-        guard let push = spy.lastPush else { return failures + ["something is pushed"] }
+        guard let push = spy.lastPush else { return failures + ["the stores must push something"] }
         let head = try await other.describe().head
         let again = try await other.push(push.batch, seen: push.seen)
         failures += expect(
             again.outcome == .accepted && again.positions == push.answer.positions,
-            "a push that comes again is answered with the positions it has")
-        failures += expect(try await other.describe().head == head, "a push that comes again adds nothing")
+            "a repeated push must be answered with its positions in the log")
+        failures += expect(try await other.describe().head == head, "a repeated push must add nothing to the log")
         failures += await expect("a push of damaged bytes", .corruptBatch) { () async throws(TransportError) in
             _ = try await other.push(Array(push.batch.prefix(push.batch.count / 2)), seen: push.seen)
         }
@@ -138,23 +138,24 @@ private struct TransportChecks {
         let state = try await state()
         let description = try await other.describe()
         var failures = expect(
-            description.space == space.description && description.lineage == state.lineage, "a description is of its space")
-        failures += expect(description.head == state.position, "a description's head is where a store that has synced stands")
+            description.space == space.description && description.lineage == state.lineage,
+            "a description must have the name and lineage of its space")
+        failures += expect(description.head == state.position, "the head in a description must be the position of a synced store")
         var position = Position.zero
         var pages = 0
         let whole = LogMark(lineage: state.lineage)
         while position < description.head, pages <= description.head.rawValue {
             let page = try await other.pull(after: position, seen: whole, byteLimit: 1, wait: nil)
-            failures += expect(!page.frames.isEmpty, "a page has a frame where the log goes on, however small it was to be")
-            failures += expect(page.isLast == (page.lastPosition == description.head), "a page says whether it is the last")
+            failures += expect(!page.frames.isEmpty, "a page before the head must have a frame, even with a small byte limit")
+            failures += expect(page.isLast == (page.lastPosition == description.head), "a page must state whether it is the last")
             guard page.lastPosition > position else { break }
             position = page.lastPosition
             pages += 1
         }
-        failures += expect(position == description.head && pages > 1, "pages of some bytes lead to the head, one after another")
+        failures += expect(position == description.head && pages > 1, "small pages, one after another, must reach the head")
         let empty = try await other.pull(after: state.position, seen: state.seen, byteLimit: 1 << 20, wait: nil)
-        failures += expect(empty.frames.isEmpty && empty.isLast && empty.head == state.position, "a page after the head is empty")
-        failures += await expect("a pull after a position that is not there", .logRolledBack) { () async throws(TransportError) in
+        failures += expect(empty.frames.isEmpty && empty.isLast && empty.head == state.position, "a page after the head must be empty")
+        failures += await expect("a pull after a position beyond the head", .logRolledBack) { () async throws(TransportError) in
             _ = try await other.pull(after: state.position.next, seen: whole, byteLimit: 1 << 20, wait: nil)
         }
         var seen = state.seen
@@ -177,8 +178,8 @@ private struct TransportChecks {
         try await write(there, "news")
         try await SyncAgent(store: there, transport: spy, logger: logger).sync()
         let start = ContinuousClock.now
-        var failures = expect(try await waiting.value > 0, "a pull that waits brings what is pushed meanwhile")
-        failures += expect(ContinuousClock.now - start < wait / 2, "a pull that waits is answered when something is pushed")
+        var failures = expect(try await waiting.value > 0, "a waiting pull must return an entry that is pushed meanwhile")
+        failures += expect(ContinuousClock.now - start < wait / 2, "a waiting pull must be answered as soon as something is pushed")
 
         try await SyncAgent(store: here, transport: spy, logger: logger).sync()
         let now = try await self.state()
@@ -189,11 +190,14 @@ private struct TransportChecks {
         let before = ContinuousClock.now
         do {
             _ = try await given.value
-            failures.append("a pull whose task is cancelled is given up: it was answered")
+            failures.append("a pull must end when its task is cancelled, but it was answered")
         } catch let error as TransportError {
-            if case .cancelled = error {} else { failures.append("a pull whose task is cancelled throws cancelled: \(error)") }
+            if case .cancelled = error {
+            } else {
+                failures.append("a pull must throw `cancelled` when its task is cancelled, but it threw: \(error)")
+            }
         }
-        failures += expect(ContinuousClock.now - before < wait / 2, "a pull whose task is cancelled is given up at once")
+        failures += expect(ContinuousClock.now - before < wait / 2, "a pull must end at once when its task is cancelled")
         return failures
     }
 
@@ -203,17 +207,18 @@ private struct TransportChecks {
         let folder = FileManager.default.temporaryDirectory.path + "/\(space)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        guard let told = try await other.describe().snapshot else { return ["a description names the snapshot that was brought"] }
+        guard let told = try await other.describe().snapshot else { return ["a description must contain the uploaded snapshot"] }
         let position = try await other.downloadSnapshot(to: folder + "/down") { _ in }
         let down = [UInt8](FileManager.default.contents(atPath: folder + "/down") ?? Data())
-        var failures = expect(position == told.position, "a snapshot that is fetched says its position")
+        var failures = expect(position == told.position, "a downloaded snapshot must have the position of the description")
         failures += expect(
-            Digest.sha256(down[...]).description == told.digest && down.count == Int(told.bytes), "a snapshot comes as it was brought")
+            Digest.sha256(down[...]).description == told.digest && down.count == Int(told.bytes),
+            "a downloaded snapshot must have the uploaded bytes")
         let seen = try await state().seen
-        failures += await expect("a snapshot that is not what its digest says", .badDigest) { () async throws(TransportError) in
+        failures += await expect("an upload of a snapshot with a wrong digest", .badDigest) { () async throws(TransportError) in
             try await other.uploadSnapshot(at: folder + "/down", seen: seen, digest: Digest.sha256(down.dropLast())) { _ in }
         }
-        failures += await expect("a snapshot older than the newest", .snapshotSuperseded) { () async throws(TransportError) in
+        failures += await expect("an upload of a snapshot older than the newest", .snapshotSuperseded) { () async throws(TransportError) in
             let old = LogMark(lineage: seen.lineage, position: .zero)
             try await other.uploadSnapshot(at: folder + "/down", seen: old, digest: Digest.sha256(down[...])) { _ in }
         }

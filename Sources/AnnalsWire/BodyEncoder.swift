@@ -62,7 +62,7 @@ package struct BodyEncoder: Sendable {
     }
 
     private mutating func endChange() {
-        precondition(awaited == 0, "the last change has fewer values than were announced, or more")
+        precondition(awaited == 0, "the last change has more or fewer values than announced")
     }
 
     // MARK: Changes as values
@@ -140,7 +140,7 @@ package struct BodyEncoder: Sendable {
     }
 
     private mutating func begin(_ code: UInt8) {
-        precondition(currentTable != nil, "beginTable comes first")
+        precondition(currentTable != nil, "call beginTable first")
         endChange()
         if sections.count >= Self.pieceBytes { cutPiece() }
         changeCount += 1

@@ -23,7 +23,7 @@ package struct CertificationIndex: Sendable {
     ///   - maximumHashes: how many hashes and tables are kept. Each takes about 50 to 100 bytes of memory.
     ///   - floor: the position where the index begins. Zero if it will have the log from the beginning.
     package init(maximumHashes: Int, floor: Position = .zero) {
-        precondition(maximumHashes >= 2, "an index without room certifies nothing")
+        precondition(maximumHashes >= 2, "maximumHashes must be at least 2")
         generationHashes = maximumHashes / 2
         self.floor = floor
         last = floor

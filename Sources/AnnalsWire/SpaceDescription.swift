@@ -64,7 +64,7 @@ extension SpaceDescription {
         snapshot = try container.decodeIfPresent(Snapshot.self, forKey: .snapshot)
         time = try container.decodeIfPresent(Int64.self, forKey: .time)
         if let time, !(-WireLimits.maximumMilliseconds...WireLimits.maximumMilliseconds).contains(time) {
-            throw DecodingError.dataCorruptedError(forKey: .time, in: container, debugDescription: "no time")
+            throw DecodingError.dataCorruptedError(forKey: .time, in: container, debugDescription: "not a valid time")
         }
     }
 }
@@ -76,14 +76,16 @@ extension SpaceDescription.Snapshot {
         bytes = try container.decode(Int64.self, forKey: .bytes)
         digest = try container.decode(String.self, forKey: .digest)
         logDigest = try container.decodeIfPresent(String.self, forKey: .logDigest)
-        guard bytes >= 0 else { throw DecodingError.dataCorruptedError(forKey: .bytes, in: container, debugDescription: "no size") }
+        guard bytes >= 0 else {
+            throw DecodingError.dataCorruptedError(forKey: .bytes, in: container, debugDescription: "not a valid size")
+        }
     }
 }
 
 extension KeyedDecodingContainer {
     fileprivate func decodePosition(forKey key: Key) throws -> Position {
         guard let position = Position(fromElsewhere: try decode(Position.self, forKey: key).rawValue) else {
-            throw DecodingError.dataCorruptedError(forKey: key, in: self, debugDescription: "no position")
+            throw DecodingError.dataCorruptedError(forKey: key, in: self, debugDescription: "not a valid position")
         }
         return position
     }

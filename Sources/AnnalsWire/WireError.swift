@@ -36,18 +36,18 @@ extension WireError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .truncated: "the bytes end too early"
-        case .badMagic: "the bytes are of another kind"
+        case .badMagic: "the bytes have another format"
         case .badChecksum: "the checksum does not match"
-        case .newerVersion(let version): "format version \(version) is newer than this program knows"
-        case .olderVersion(let version): "format version \(version) is older than this program reads"
+        case .newerVersion(let version): "format version \(version) is newer than this program supports"
+        case .olderVersion(let version): "format version \(version) is older than this program supports"
         case .badLength: "lengths contradict each other"
         case .badValue(let part): "bad \(part)"
-        case .tooLarge(let part): "\(part) beyond the limit"
+        case .tooLarge(let part): "\(part) above the limit"
         case .badDigest(let index): "transaction \(index) of the batch does not match its digest"
-        case .missingKey(let key): "sealed under the key \(SpaceKey.name(of: key))"
-        case .notSealed: "not sealed"
+        case .missingKey(let key): "encrypted with the key \(SpaceKey.name(of: key))"
+        case .notSealed: "not encrypted"
         case .badSeal: "the seal is broken"
-        case .badSignature: "the signature is not its author's"
+        case .badSignature: "the signature does not match the author"
         case .voided: "voided"
         }
     }

@@ -24,7 +24,7 @@ struct DemoTests {
         let sink = MemorySink()
         try await DemoStory(console: Console(sink: sink), source: .sample).run()
         for text in [
-            "Both sides are equal", "cents = 990  ← won", "was taken on both sides: the laptop's row became id = 1002",
+            "Both sides are equal", "cents = 990  ← won", "was used on both sides: the laptop's row became id = 1002",
             "shop       1002  ", "laptop     1002  ", "then   7  ", "now    7  ",
         ] {
             #expect(sink.output.contains(text), "\(text)")
@@ -75,8 +75,8 @@ struct DemoTests {
         try await DemoStory(console: Console(sink: sink), source: .file(path)).run()
         #expect(FileManager.default.contents(atPath: path) == before)
         for text in [
-            "Both sides are equal", "team.motto, changed on both sides", "team: the same next number",
-            "person: the rows that belong to them",
+            "Both sides are equal", "team.motto, changed on both sides", "team: the same new number",
+            "person: the rows that refer to them",
         ] {
             #expect(sink.output.contains(text), "\(text) in \(sink.output)")
         }

@@ -31,7 +31,7 @@ import Testing
     @Test(
         arguments: [
             ("good", nil, ""), ("expired", .expired, "has expired"), ("other-host", .wrongHost, "is for another host"),
-            ("stranger", .unknownIssuer, "nobody who is trusted here issued"),
+            ("stranger", .unknownIssuer, "no trusted authority issued"),
         ] as [(String, CertificateProblem?, String)])
     func `what is wrong with a certificate is told, and nothing is sent`(kind: String, problem: CertificateProblem?, words: String)
         async throws

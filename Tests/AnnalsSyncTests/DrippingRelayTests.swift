@@ -25,7 +25,7 @@ struct DrippingRelayTests {
             try await request(relay)
         } throws: { error in
             guard case .unanswered(let reason)? = error as? TransportError else { return false }
-            return reason.hasPrefix("the bytes move too slowly")
+            return reason.hasSuffix("is too slow")
         }
         await client.shutdown()
     }

@@ -57,7 +57,7 @@ struct EndlessAnswersTests {
         let world = try await world(parts: push.parts)
         let relay = EndlessRelay(world.relay) { $0.part.number >= part ? .wait(milliseconds: push.milliseconds) : nil }
         let error = try await giveUp(world, over: relay)
-        #expect(error?.message.contains("turn") == true)
+        #expect(error?.message.contains("push lease") == true)
         #expect(relay.requests <= 3_000)
     }
 
@@ -125,7 +125,7 @@ struct EndlessAnswersTests {
         }
         let error = try await giveUp(world, direction, over: relay, .notARelay)
         #expect(relay.requests <= SyncLimits.fruitlessRounds + 2)
-        #expect(error?.message.contains("hands out nothing after position") == true)
+        #expect(error?.message.contains("sends none after position") == true)
     }
 
     @Test func `hands out nothing of the log that it has`() async throws {
@@ -134,7 +134,7 @@ struct EndlessAnswersTests {
         relay.page = { page, _ in (page.frames, page.isLast) = ([], false) }
         let error = try await giveUp(world, over: relay, .notARelay)
         #expect(relay.requests <= SyncLimits.fruitlessRounds + 2)
-        #expect(error?.message.contains("position 4, and hands out nothing after position 1") == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("position 4, but the relay sends none after position 1") == true, "\(error?.message ?? "")")
     }
 
     @Test func `has no end of a log in which a refused push is looked for`() async throws {

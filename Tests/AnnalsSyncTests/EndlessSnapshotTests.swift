@@ -50,7 +50,7 @@ import Testing
 
     @Test func `an answer without a length is refused before the file is made`() async throws {
         let outcome = try await download("endless")
-        #expect(try reason(outcome) == "the server does not say how long the file is")
+        #expect(try reason(outcome) == "the server did not send the length of the file")
         #expect(outcome.length == nil)
     }
 
@@ -69,7 +69,7 @@ import Testing
     @Test(arguments: ["page", "no digest", "no position"])
     func `what is no snapshot by its head is refused before the file is made`(kind: String) async throws {
         let outcome = try await download(kind)
-        #expect(try reason(outcome) == "it answers with something else than a snapshot")
+        #expect(try reason(outcome) == "its answer is not a snapshot")
         #expect(outcome.length == nil)
     }
 

@@ -109,7 +109,7 @@ struct FullTextTests {
         try world.outside(0, "UPDATE note SET body = 'yellow pear' WHERE id = 2")
         let start = try await world.stores[0].token(named: "start")
         let outcome = try await world.stores[0].replay(to: start, output: world.folder.file("replayed.db"))
-        #expect(outcome.notes == ["not tracked, so empty: bare, own, scratch"])
+        #expect(outcome.notes == ["untracked tables are empty: bare, own, scratch"])
         try expectIndexed(world.folder.file("replayed.db"), "green", 2)
     }
 
@@ -124,7 +124,7 @@ struct FullTextTests {
             Issue.record("the update went through")
         } catch let error as AnnalsError {
             #expect(error.code == .constraint)
-            #expect(error.message == "the full-text index five does not hold what it indexes")
+            #expect(error.message == "the full-text index five does not match its rows")
             #expect(error.hint?.contains("INSERT INTO five(five) VALUES('rebuild')") == true)
         }
         try world.outside(1, "INSERT INTO five (five) VALUES ('rebuild')")

@@ -285,7 +285,7 @@ struct InterruptedJoinTests {
             Issue.record("the join went through")
         } catch let error as AnnalsError {
             #expect(error.code == .constraint)
-            #expect(error.message.contains("line: 2 without a row of item"))
+            #expect(error.message.contains("line: 2 without a parent in item"))
             #expect(error.hint?.contains("PRAGMA foreign_key_check") == true)
         }
         #expect(try await store.replicaState() == nil)

@@ -77,7 +77,7 @@ struct RefusedPushTests {
         let problem = Problem(.quarantined, detail: "The relay's operator has quarantined token 3", hint: "Ask the relay's operator")
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(1, over: ReadingRelay(world.relay, problem: problem)) }
         #expect(error?.code == .quarantined && error?.isRetryable == false && error?.hint == "Ask the relay's operator")
-        let message = "the relay's operator has quarantined token 3; 1 local transaction waits, and the changes of others were applied"
+        let message = "the relay's operator has quarantined token 3; 1 local transaction waits; the changes of other replicas were applied"
         #expect(error?.message == message)
         #expect(try await names(world, 1) == ["writer", "reader"])
         try world.outside(1, "UPDATE item SET name = 'later' WHERE id = 2")

@@ -325,7 +325,7 @@ import Testing
             let path = world.folder.file("at-\(position).db")
             guard position >= horizon else {
                 await #expect { _ = try await world.joining("r").replay(to: position, output: path) } throws: { error in
-                    (error as? AnnalsError)?.code == .expired && "\(error)".contains("Positions 5 to 7 can be had")
+                    (error as? AnnalsError)?.code == .expired && "\(error)".contains("Choose a position from 5 to 7")
                 }
                 continue
             }

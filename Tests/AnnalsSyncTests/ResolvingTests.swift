@@ -58,7 +58,8 @@ import Testing
         let conflict = try await conflict(
             world, first: "UPDATE person SET team = 2 WHERE id = 10", second: "UPDATE person SET team = 3 WHERE id = 10")
         try world.outside(0, "DELETE FROM team WHERE id = 3")
-        try await expectRefusal(world, conflict, "the row id = 10 of person cannot be so: team has no such row for FOREIGN KEY (team)")
+        try await expectRefusal(
+            world, conflict, "the row id = 10 of person cannot have these values: team has no matching row for FOREIGN KEY (team)")
     }
 
     @Test func `values that lost are counted where they were written, and nowhere else`() async throws {

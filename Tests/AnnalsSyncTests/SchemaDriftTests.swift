@@ -22,7 +22,7 @@ struct SchemaDriftTests {
             ("ALTER TABLE person ADD COLUMN more TEXT DEFAULT CURRENT_TIMESTAMP", nil, "columns (more)"),
             (
                 "ALTER TABLE person RENAME COLUMN name TO title; ALTER TABLE person RENAME TO people; CREATE UNIQUE INDEX names ON people(title)",
-                "DROP INDEX names", "the table people is declared otherwise in the space: its UNIQUE"
+                "DROP INDEX names", "the table people differs from the space's declaration: its UNIQUE"
             ),
         ] as [(String, String?, String)])
     func drift(_ change: String, _ back: String?, _ words: String) async throws {

@@ -201,7 +201,7 @@ import Testing
         let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         let joining = joining(world, try Self.ring(Self.first))
         let failed = await error { _ = try await joining.clone(to: world.folder.file("no.db")) }
-        #expect(failed?.code == .configuration && failed?.message.contains("not sealed") == true)
+        #expect(failed?.code == .configuration && failed?.message.contains("not encrypted") == true)
         #expect(!FileManager.default.fileExists(atPath: world.folder.file("no.db")))
     }
 

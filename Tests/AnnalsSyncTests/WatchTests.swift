@@ -164,7 +164,7 @@ struct WatchTests {
 
         try await running.end()
         #expect(try await running.world.stores[0].digest() == running.world.stores[1].digest())
-        #expect(running.lines.all == ["in touch with the relay"])
+        #expect(running.lines.all == ["connected to the relay"])
     }
 
     @Test("its own commits wake it without a request being made")
@@ -227,7 +227,7 @@ struct WatchTests {
         #expect(first.position == Position(1))
         try await running.end()
         #expect(running.lines.all.count == 2, "\(running.lines.all)")
-        #expect(running.lines.all.first?.contains("trying again") == true && running.lines.all.last == "in touch with the relay")
+        #expect(running.lines.all.first?.contains("retrying") == true && running.lines.all.last == "connected to the relay")
         let longest = pauses.withLock { $0.max() }
         #expect(longest.map { $0 > .seconds(5) && $0 <= SyncLimits.longestPause } == true)
     }
@@ -276,12 +276,12 @@ struct WatchTests {
 
     @Test("an address that was never a relay ends it; one that was is waited for")
     func notARelay() async throws {
-        let wrong = try await Running(fault: .notARelay("it answers with text/html"))
+        let wrong = try await Running(fault: .notARelay("it answered with text/html"))
         await #expect { try await wrong.task.value } throws: { ($0 as? AnnalsError)?.code == .notARelay }
 
         let running = try await Running { relay, _ in relay.fault = nil }
         _ = try await running.report()
-        running.relay.fault = .notARelay("it answers with text/html")
+        running.relay.fault = .notARelay("it answered with text/html")
         try running.world.outside(0, "INSERT INTO t VALUES ('a', 'here')")
         running.commits.tell()
         #expect(try await running.report().pushed.transactions == 1)

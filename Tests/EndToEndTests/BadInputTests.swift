@@ -32,7 +32,7 @@ struct BadInputTests {
     @Test("no file, an empty one, and a folder")
     func noFile() async throws {
         try await Workshop.with { shop in
-            try await shop.fail(66, "there is no file a.db", "track", "a.db", "--all")
+            try await shop.fail(66, "the file a.db does not exist", "track", "a.db", "--all")
             #expect(try shop.names().isEmpty)
             try Data().write(to: URL(fileURLWithPath: shop.file("empty.db")))
             try await shop.fail(65, "empty.db is empty", "track", "empty.db", "--all")
@@ -48,9 +48,9 @@ struct BadInputTests {
             try await shop.succeed("track", "shop.db", "--all")
             try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
             try Data().write(to: URL(fileURLWithPath: shop.file("empty.key")))
-            try await shop.fail(78, "empty.key holds no key", "clone", url, "shop", "b.db", "--space-key-file", "empty.key")
+            try await shop.fail(78, "empty.key contains no key", "clone", url, "shop", "b.db", "--space-key-file", "empty.key")
             try FileManager.default.createSymbolicLink(atPath: shop.file("b.db"), withDestinationPath: "nowhere.db")
-            try await shop.fail(73, "b.db exists already. Choose another name", "clone", url, "shop", "b.db")
+            try await shop.fail(73, "b.db already exists. Choose another name", "clone", url, "shop", "b.db")
             #expect(!shop.exists("nowhere.db"))
         }
     }
@@ -74,7 +74,7 @@ struct BadInputTests {
         arguments: ["file:zz.db", "file:zz.db?mode=memory", ":memory:"])
     func names(_ name: String) async throws {
         try await Workshop.with { shop in
-            try await shop.fail(66, "there is no file", "track", name, "--all")
+            try await shop.fail(66, "does not exist", "track", name, "--all")
             #expect(try shop.names().isEmpty)
             try await shop.makeShop()
             try FileManager.default.moveItem(atPath: shop.file("shop.db"), toPath: shop.file(name))
@@ -148,7 +148,8 @@ struct BadInputTests {
         try await Workshop.with { shop in
             try await shop.makeShop()
             try await shop.fail(65, "the table nobody cannot be tracked: there is no such table", "track", "shop.db", "nobody")
-            try await shop.fail(65, "the table invoice cannot be tracked: its foreign key leads to customer", "track", "shop.db", "invoice")
+            try await shop.fail(
+                65, "the table invoice cannot be tracked: its foreign key refers to customer", "track", "shop.db", "invoice")
             try await shop.fail(64, "give --all", "track", "shop.db")
             try await shop.fail(64, "not both", "track", "shop.db", "invoice", "--all")
         }
@@ -188,7 +189,7 @@ struct BadInputTests {
             try await shop.succeed("track", "shop.db", "--all")
             let (url, program) = try await kind.start(in: shop.path)
             defer { program.endInput() }
-            let words = kind == .html ? "what answers is not an annals relay" : "the relay cannot be reached"
+            let words = kind == .html ? "the address does not belong to an Annals relay" : "the relay cannot be reached"
             try await shop.fail(69, words, "join", "shop.db", "--relay", url, "--space", "shop")
             try await shop.fail(69, words, "clone", url, "shop", "laptop.db")
             #expect(try shop.names() == ["shop.db"])
@@ -204,7 +205,7 @@ struct BadInputTests {
             try await shop.fail(69, "cannot be reached", "join", "shop.db", "--relay", "http://127.0.0.1:1", "--space", "shop")
             try await shop.fail(69, "cannot be reached", "clone", "http://nowhere.invalid", "shop", "laptop.db")
             for address in ["127.0.0.1:8640", "ftp://127.0.0.1", "http://", "http://user:secret@127.0.0.1", "nonsense"] {
-                try await shop.fail(64, "is not the address of a relay", "clone", address, "shop", "laptop.db")
+                try await shop.fail(64, "is not a valid relay address", "clone", address, "shop", "laptop.db")
             }
             try await shop.fail(64, "'a/b' is invalid", "clone", "http://127.0.0.1:1", "a/b", "laptop.db")
             #expect(try shop.names() == ["shop.db"])
@@ -225,10 +226,10 @@ struct BadInputTests {
         try await Workshop.with { shop in
             let url = try await shop.makeReplicas()
             let bytes = try shop.bytes("laptop.db")
-            try await shop.fail(73, "laptop.db exists already", "clone", url, "shop", "laptop.db")
-            try await shop.fail(73, "laptop.db exists already", "replay", "shop.db", "--to", "start", "--output", "laptop.db")
+            try await shop.fail(73, "laptop.db already exists", "clone", url, "shop", "laptop.db")
+            try await shop.fail(73, "laptop.db already exists", "replay", "shop.db", "--to", "start", "--output", "laptop.db")
             #expect(try shop.bytes("laptop.db") == bytes)
-            try await shop.fail(73, "no file can be made in", "clone", url, "shop", "no/such/folder/laptop.db")
+            try await shop.fail(73, "cannot create a file in", "clone", url, "shop", "no/such/folder/laptop.db")
         }
     }
 
@@ -277,8 +278,8 @@ struct BadInputTests {
             try await shop.fail(65, "not joined", "sync", "shop.db")
             try await shop.fail(65, "not joined", "leave", "shop.db")
             try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
-            try await shop.fail(65, "joined to a space already", "join", "shop.db", "--relay", url, "--space", "shop")
-            try await shop.fail(65, "joined to a space", "untrack", "shop.db")
+            try await shop.fail(65, "has already joined a space", "join", "shop.db", "--relay", url, "--space", "shop")
+            try await shop.fail(65, "has joined a space", "untrack", "shop.db")
         }
     }
 
@@ -308,14 +309,14 @@ struct BadInputTests {
                 try await shop.succeed("track", name, "--all")
             }
             let foreign = try #require(try await shop.succeed("status", "other.db", "--json").object()["latestToken"] as? String)
-            try await shop.fail(65, "is of another store", "history", "shop.db", "--after", foreign)
-            try await shop.fail(64, "is no token", "replay", "shop.db", "--to", "yesterday", "--output", "old.db")
+            try await shop.fail(65, "belongs to another store", "history", "shop.db", "--after", foreign)
+            try await shop.fail(64, "is not a token", "replay", "shop.db", "--to", "yesterday", "--output", "old.db")
             try await shop.fail(65, "is ahead of this store", "replay", "shop.db", "--to", "99", "--output", "old.db")
-            try await shop.fail(65, "holds no transaction 99", "show", "shop.db", "99")
-            try await shop.fail(65, "holds no transaction at 2001-01-01", "show", "shop.db", "2001-01-01")
-            try await shop.fail(64, "an empty text is no token", "show", "shop.db", "")
+            try await shop.fail(65, "has no transaction 99", "show", "shop.db", "99")
+            try await shop.fail(65, "has no transaction at 2001-01-01", "show", "shop.db", "2001-01-01")
+            try await shop.fail(64, "an empty text is not a token", "show", "shop.db", "")
             try await shop.fail(66, "the name of the file is empty", "status", "")
-            try await shop.fail(64, "an empty text is not the address of a relay", "join", "shop.db", "--relay", "", "--space", "shop")
+            try await shop.fail(64, "an empty text is not a valid relay address", "join", "shop.db", "--relay", "", "--space", "shop")
             try await shop.fail(64, "See annals policy --help", "policy", "shop.db", "set", "customer")
             #expect(!shop.exists("old.db"))
         }
@@ -357,7 +358,7 @@ struct BadInputTests {
             shop.expectFailure(outcome, 66, "there is no credential file")
             try Data("two words".utf8).write(to: URL(fileURLWithPath: shop.file("bad")))
             outcome = try await Program.run(Workshop.annals, join + ["--credential-file", "bad"], in: shop.path)
-            shop.expectFailure(outcome, 78, "does not hold a token")
+            shop.expectFailure(outcome, 78, "does not contain a token")
             #expect(!outcome.errors.contains("two words"))
         }
     }

@@ -72,7 +72,7 @@ struct DecisionTests {
             let before = try await shop.succeed("digest", "shop.db").output
             try await shop.fail(64, "there is no conflict 99", "resolve", "shop.db", "99", "--take", "stored")
             try await shop.fail(64, "no column nonsense", "resolve", "shop.db", "1", "--set", "nonsense=1")
-            try await shop.fail(64, "say --take", "resolve", "shop.db", "1")
+            try await shop.fail(64, "give --take", "resolve", "shop.db", "1")
             try await shop.fail(65, "UNIQUE", "resolve", "shop.db", "1", "--set", "email=luis@example.org")
             #expect(try await shop.succeed("digest", "shop.db").output == before)
             #expect(try await conflicts(shop, "shop.db").map { $0["resolved"] as? Bool } == [false])
@@ -126,9 +126,10 @@ struct DecisionTests {
             let shown = try await shop.succeed("policy", "shop.db", "--json").objects()
             #expect(shown.map { $0["policy"] as? String } == ["updateWins", "yes", "sql: max(:stored, :incoming)"])
             for (text, words) in [
-                ("tables:\n  customer:\n    update: frobnicate\n", "no policy frobnicate"), ("tables: 3\n", "line 1"), ("a: [", "not YAML"),
+                ("tables:\n  customer:\n    update: frobnicate\n", "no policy frobnicate"), ("tables: 3\n", "line 1"),
+                ("a: [", "not valid YAML"),
                 ("tables:\n  nobody:\n    update: sum\n", "no tracked table nobody"),
-                ("space:\n  delete: manual\ntables:\n  customer:\n    columns:\n      city: \"sql: max(\"\n", "does not understand"),
+                ("space:\n  delete: manual\ntables:\n  customer:\n    columns:\n      city: \"sql: max(\"\n", "SQLite refuses sql: max("),
             ] {
                 try Data(text.utf8).write(to: URL(fileURLWithPath: shop.file("bad.yaml")))
                 let outcome = try await shop.annals("policy", "shop.db", "import", "bad.yaml")
@@ -136,7 +137,7 @@ struct DecisionTests {
             }
             #expect(try await shop.succeed("policy", "shop.db", "--json").objects().count == 3)
             try await shop.fail(66, "no file", "policy", "shop.db", "import", "nowhere.yaml")
-            try await shop.fail(64, "say show", "policy", "shop.db", "frobnicate")
+            try await shop.fail(64, "give show", "policy", "shop.db", "frobnicate")
         }
     }
 }

@@ -145,7 +145,7 @@ struct JSONShapeTests {
             #expect(audit.map { $0["action"] as? String } == ["replica-retire", "token-create"])
             #expect(audit.allSatisfy { $0["actor"] as? String == "cli" && $0["outcome"] as? String == "done" })
             #expect(try await shop.succeed("relay", "audit", "--data", "relay-data", "--space", "shop", "--json").objects().count == 1)
-            try await shop.fail(64, "--limit is a number from 1 on", "relay", "audit", "--data", "relay-data", "--limit", "0")
+            try await shop.fail(64, "--limit must be 1 or more", "relay", "audit", "--data", "relay-data", "--limit", "0")
         }
     }
 

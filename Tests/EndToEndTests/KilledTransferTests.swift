@@ -79,7 +79,7 @@ struct KilledTransferTests {
             relay.signal(SIGTERM)
             _ = try await relay.end()
             _ = try await proxy.end()
-            shop.expectFailure(try await clone.end(), 69, "run it again, and it goes on from there")
+            shop.expectFailure(try await clone.end(), 69, "Run the command again to resume")
             let (again, _) = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:0")
             let counting = try await CuttingProxy.start(to: again, "down", after: 0, times: 0, in: shop.path)
             try await shop.succeed("clone", counting.url, "shop", "clone.db")

@@ -33,7 +33,7 @@ struct ProgressTests {
             } else {
                 #expect(!outcome.output.contains("uploading") && !outcome.errors.contains("uploading"), "\(outcome)")
             }
-            #expect(try await shop.succeed("sync", "shop.db").output.contains("made the snapshot"))
+            #expect(try await shop.succeed("sync", "shop.db").output.contains("sent the relay a snapshot"))
         }
     }
 }

@@ -17,7 +17,7 @@ struct PurgedSpaceTests {
             for number in 1...3 {
                 try await shop.shell("shop.db", "INSERT INTO invoice(customer_id, total) VALUES (1, \(number));")
                 let outcome = try await shop.succeed("sync", "shop.db")
-                #expect(outcome.output.contains("made the snapshot of position 4 for the space") == (number == 3), "\(outcome.output)")
+                #expect(outcome.output.contains("sent the relay a snapshot at position 4") == (number == 3), "\(outcome.output)")
             }
             // The relay writes down who was there when it stops, at the latest.
             try await shop.fail(66, "there is no space other", "relay", "purge", "--data", "relay-data", "--space", "other")
@@ -26,7 +26,7 @@ struct PurgedSpaceTests {
             ).object()
             #expect(rehearsal["horizon"] as? Int == 4 && rehearsal["dryRun"] as? Bool == true)
             let kept = try await shop.succeed("relay", "purge", "--data", "relay-data", "--space", "shop")
-            #expect(kept.output.contains("nothing went"), "\(kept.output)")
+            #expect(kept.output.contains("nothing was dropped"), "\(kept.output)")
             let purged = try await shop.succeed("relay", "purge", "--data", "relay-data", "--space", "shop", "--force")
             #expect(purged.output.contains("begins after position 4"), "\(purged.output)")
 
@@ -42,7 +42,7 @@ struct PurgedSpaceTests {
                 try await shop.shell(
                     "then.db", "SELECT count(*) FROM invoice; SELECT count(*) FROM sqlite_master WHERE name LIKE 'annals%';") == "5\n0")
             try await shop.fail(
-                65, "Positions 4 to", "replay", "--relay", url, "--space", "shop", "--to", "3", "--output", "gone.db")
+                65, "Choose a position from 4 to", "replay", "--relay", url, "--space", "shop", "--to", "3", "--output", "gone.db")
             try await shop.fail(64, "--relay needs --space", "replay", "--relay", url, "--to", "3", "--output", "gone.db")
             #expect(!shop.exists("gone.db"))
             // Nobody is listed before the relay has written it down; retiring somebody unknown is told.

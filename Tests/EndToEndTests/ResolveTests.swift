@@ -46,12 +46,12 @@ struct ResolveTests {
             _ = try await shop.makeReplicas()
             try await cityConflict(shop)
             let agreed = try await shop.succeed("resolve", "shop.db", "1", "--take", "incoming").output
-            #expect(agreed == "conflict 1 is resolved; the row held that already\n")
+            #expect(agreed == "conflict 1 is resolved; the row had these values already\n")
             try await shop.succeed("resolve", "shop.db", "1", "--take", "stored")
             #expect(try await city(shop) == "Rome")
             let before = try await transactions(shop)
             let again = try await shop.succeed("resolve", "shop.db", "1", "--take", "stored").output
-            #expect(again == "conflict 1 was resolved before, and the row holds that; nothing was changed\n")
+            #expect(again == "conflict 1 was resolved before, and the row has these values; nothing was changed\n")
             #expect(try await transactions(shop) == before)
             try await shop.succeed("resolve", "shop.db", "1", "--set", "city=Paris")
             #expect(try await city(shop) == "Paris")
@@ -125,10 +125,10 @@ struct ResolveTests {
                 65, "the row id = 3 of customer cannot be deleted: rows of invoice refer to it by FOREIGN KEY (customer_id)",
                 "resolve", "shop.db", "1", "--take", "incoming")
             try await shop.fail(
-                65, "the row id = 3 of customer cannot be so: UNIQUE constraint failed: customer.email",
+                65, "the row id = 3 of customer cannot have these values: UNIQUE constraint failed: customer.email",
                 "resolve", "shop.db", "1", "--set", "email=luis@example.org")
             try await shop.fail(
-                65, "the row id = 3 of customer cannot be so: NOT NULL constraint failed: customer.name",
+                65, "the row id = 3 of customer cannot have these values: NOT NULL constraint failed: customer.name",
                 "resolve", "shop.db", "1", "--set", "name=NULL")
             #expect(try await shop.succeed("digest", "shop.db").output == before)
             #expect(try await conflicts(shop, "shop.db").map { $0["resolved"] as? Bool } == [false])
@@ -173,7 +173,7 @@ struct ResolveTests {
             let winner = try await shop.succeed("sync", "laptop.db", "--json").object()
             #expect(winner["conflicts"] as? Int == 1 && winner["lost"] as? Int == 0)
             let loser = try await shop.succeed("sync", "shop.db").output
-            #expect(loser.contains("1 conflict (1 value of this store's lost)"))
+            #expect(loser.contains("1 conflict (1 value of this store replaced)"))
             let quiet = try await shop.succeed("sync", "shop.db", "--json").object()
             #expect(quiet["conflicts"] as? Int == 0 && quiet["lost"] as? Int == 0)
             try await shop.succeed("sync", "laptop.db")

@@ -70,7 +70,7 @@ struct RestoredRelayTests {
             try await shop.succeed("sync", "shop.db", "laptop.db", "phone.db")
             try await expectWhole(shop, customers: "Ada,Luis,Vera")
             try "follow-relay: maybe\nstores: [shop.db]\n".write(toFile: shop.file("agent.yaml"), atomically: true, encoding: .utf8)
-            try await shop.fail(78, "line 1: here stands true or false", "sync", "--config", "agent.yaml")
+            try await shop.fail(78, "line 1: expected true or false", "sync", "--config", "agent.yaml")
         }
     }
 }

@@ -106,20 +106,20 @@ struct SealedSpaceTests {
             try Data("secret words\n".utf8).write(to: URL(fileURLWithPath: shop.file("bad.key")))
             let before = try shop.names()
             try await shop.fail(78, "no key is given", "clone", url, "books", "x.db")
-            try await shop.fail(78, "does not hold", "clone", url, "books", "x.db", "--space-key-file", "other.key")
+            try await shop.fail(78, "which is not in", "clone", url, "books", "x.db", "--space-key-file", "other.key")
             try await shop.fail(78, "there is no space key file", "clone", url, "books", "x.db", "--space-key-file", "no.key")
-            try await shop.fail(78, "line 1 is no key", "clone", url, "books", "x.db", "--space-key-file", "bad.key")
-            try await shop.fail(78, "not sealed", "clone", url, "shop", "x.db", "--space-key-file", "books.key")
+            try await shop.fail(78, "line 1 is not a key", "clone", url, "books", "x.db", "--space-key-file", "bad.key")
+            try await shop.fail(78, "not encrypted", "clone", url, "shop", "x.db", "--space-key-file", "books.key")
             try await shop.fail(78, "no key is given", "join", "own.db", "--relay", url, "--space", "books")
             try await shop.fail(
-                78, "does not hold", "join", "own.db", "--relay", url, "--space", "books", "--existing", "theirs", "--space-key-file",
+                78, "which is not in", "join", "own.db", "--relay", url, "--space", "books", "--existing", "theirs", "--space-key-file",
                 "other.key")
             try await shop.fail(
-                78, "not sealed", "join", "own.db", "--relay", url, "--space", "shop", "--dry-run", "--space-key-file", "books.key")
+                78, "not encrypted", "join", "own.db", "--relay", url, "--space", "shop", "--dry-run", "--space-key-file", "books.key")
             try await shop.fail(
                 78, "no key is given", "replay", "--relay", url, "--space", "books", "--to", "1", "--output", "x.db")
             try await shop.fail(
-                64, "goes with --relay", "replay", "own.db", "--to", "latest", "--output", "x.db", "--space-key-file", "books.key")
+                64, "needs --relay", "replay", "own.db", "--to", "latest", "--output", "x.db", "--space-key-file", "books.key")
             #expect(try shop.names() == before)
 
             // A replica whose key file is away, and then another.
@@ -128,7 +128,7 @@ struct SealedSpaceTests {
             try await shop.fail(78, "there is no space key file", "sync", "books.db")
             #expect(try await shop.succeed("status", "books.db", "--json").object()["outbox"] as? Int == 1)
             try FileManager.default.copyItem(atPath: shop.file("other.key"), toPath: shop.file("books.key"))
-            try await shop.fail(78, "does not hold", "sync", "books.db")
+            try await shop.fail(78, "which is not in", "sync", "books.db")
             try FileManager.default.removeItem(atPath: shop.file("books.key"))
             try FileManager.default.moveItem(atPath: shop.file("kept.key"), toPath: shop.file("books.key"))
             #expect(try await shop.succeed("sync", "books.db").output.contains("pushed 1 transaction"))
@@ -145,14 +145,14 @@ struct SealedSpaceTests {
             let first = try shop.bytes("a.key")
             let facts = try FileManager.default.attributesOfItem(atPath: shop.file("a.key"))
             #expect((facts[.posixPermissions] as? NSNumber)?.intValue == 0o600)
-            try await shop.fail(73, "exists already", "key", "new", "--output", "a.key")
+            try await shop.fail(73, "already exists", "key", "new", "--output", "a.key")
             #expect(try shop.bytes("a.key") == first)
             let added = try await shop.succeed("key", "new", "--add", "a.key", "--json").object()
             let both = try shop.bytes("a.key")
             #expect(both.starts(with: first) && both.count > first.count + 50)
             #expect((added["id"] as? String)?.count == 16 && added["file"] as? String == "a.key" && added["text"] == nil)
             try await shop.fail(78, "there is no space key file", "key", "new", "--add", "no.key")
-            try await shop.fail(64, "exclude each other", "key", "new", "--add", "a.key", "--output", "b.key")
+            try await shop.fail(64, "cannot be combined", "key", "new", "--add", "a.key", "--output", "b.key")
             #expect(try shop.names() == ["a.key"])
         }
     }
@@ -170,8 +170,8 @@ struct SealedSpaceTests {
             try await shop.shell("books.db", "UPDATE ledgerbook SET pieces = 3 WHERE id = 1;")
             try await shop.succeed("sync", "books.db")
             let stopped = try await watch.end()
-            #expect(stopped.status == 78 && stopped.errors.contains("is sealed under the key"), "\(stopped)")
-            try await shop.fail(78, "laptop.key does not hold", "sync", "laptop.db")
+            #expect(stopped.status == 78 && stopped.errors.contains("is encrypted with the key"), "\(stopped)")
+            try await shop.fail(78, "which is not in", "sync", "laptop.db")
             try FileManager.default.removeItem(atPath: shop.file("laptop.key"))
             try FileManager.default.copyItem(atPath: shop.file("books.key"), toPath: shop.file("laptop.key"))
             try await shop.succeed("sync", "laptop.db")
@@ -224,14 +224,14 @@ struct VoidTests {
             try await shop.succeed("key", "new", "--add", "laptop.key")
             try await shop.shell("laptop.db", "INSERT INTO customer (name) VALUES ('Ida');")
             try await shop.succeed("sync", "laptop.db")
-            try await shop.fail(78, "the entry at position 2 is sealed under the key", "sync", "shop.db")
+            try await shop.fail(78, "the entry at position 2 is encrypted with the key", "sync", "shop.db")
             try await shop.fail(64, "has no entry at position 9", "relay", "void", "9", "--data", "relay-data", "--space", "shop")
             try await shop.fail(66, "there is no space", "relay", "void", "2", "--data", "relay-data", "--space", "other")
             let voided = try await shop.succeed("relay", "void", "2", "--data", "relay-data", "--space", "shop", "--json")
             #expect(try voided.object()["voided"] as? [Int] == [2] && voided.object()["entry"] as? Int == 3)
             let audit = try await shop.succeed("relay", "audit", "--data", "relay-data", "--json").objects()
             #expect(audit.first?["action"] as? String == "entry-void" && audit.first?["actor"] as? String == "cli")
-            try await shop.fail(64, "is void already", "relay", "void", "2", "--data", "relay-data", "--space", "shop")
+            try await shop.fail(64, "is already void", "relay", "void", "2", "--data", "relay-data", "--space", "shop")
             try await shop.succeed("sync", "shop.db")
             #expect(try await shop.shell("shop.db", "SELECT count(*) FROM customer WHERE name = 'Ida';") == "0")
             // With the key that all have in the last line again.

@@ -75,7 +75,7 @@ struct StatusTests {
                 try await shop.shell("shop.db", "UPDATE customer SET city = '\(city)' WHERE id = 2;")
                 #expect(try await shop.annals("sync", "shop.db", environment: writing).status == 0)
                 try await shop.fail(
-                    77, "1 local transaction waits, and the changes of others were applied", "sync", "laptop.db", environment: reading)
+                    77, "1 local transaction waits; the changes of other replicas were applied", "sync", "laptop.db", environment: reading)
                 #expect(try await shop.shell("laptop.db", "SELECT city FROM customer ORDER BY id;") == "laptop\n\(city)")
             }
             #expect(try await shop.annals("sync", "laptop.db", "--pull-only", environment: reading).status == 0)
@@ -111,7 +111,7 @@ struct StatusTests {
             let token = try #require(try await shop.succeed("history", "shop.db", "--json").objects()[0]["token"] as? String)
             let shown = try await shop.succeed("show", "shop.db", "1").output
             for name in [token, "latest", "2099-01-01"] { #expect(try await shop.succeed("show", "shop.db", name).output == shown) }
-            try await shop.fail(64, "is no token", "show", "shop.db", "nonsense")
+            try await shop.fail(64, "is not a token", "show", "shop.db", "nonsense")
         }
     }
 

@@ -57,7 +57,7 @@ import Testing
             // A pin that the relay does not have is not remembered. One that holds is, until it is taken back.
             let wrong = "sha256//" + Data(repeating: 1, count: 32).base64EncodedString()
             let pins = "SELECT value FROM annals_meta WHERE name = 'pins';"
-            shop.expectFailure(try await scene.annals("sync", "shop.db", "--pin", wrong), 69, "is not the pinned one")
+            shop.expectFailure(try await scene.annals("sync", "shop.db", "--pin", wrong), 69, "is not a pinned key")
             #expect(try await scene.annals("sync", "shop.db").status == 0)
             #expect(try await scene.annals("sync", "shop.db", "--pin", wrong, "--pin", pin).status == 0)
             #expect(try await shop.shell("shop.db", pins).contains(wrong))
@@ -79,17 +79,17 @@ import Testing
                 let outcome = try await Program.run(Workshop.annals, arguments, in: shop.path, environment: all)
                 shop.expectFailure(outcome, status, words)
             }
-            try await fails(69, "nobody who is trusted here issued the certificate", join + [url])
+            try await fails(69, "no trusted authority issued the certificate", join + [url])
             let elsewhere = url.replacing("127.0.0.1", with: "localhost")
             try await fails(69, "is for another host", join + [elsewhere, "--ca-file", "ca.pem"])
-            try await fails(66, "there is no file", join + [url, "--ca-file", "missing.pem"])
-            try await fails(78, "holds no certificate", join + [url, "--ca-file", "shop.db"])
+            try await fails(66, "there is no certificate file", join + [url, "--ca-file", "missing.pem"])
+            try await fails(78, "contains no certificate", join + [url, "--ca-file", "shop.db"])
             try await fails(64, "is invalid for '--pin", join + [url, "--pin", "sha256//short"])
             let plain = url.replacing("https:", with: "http:")
-            try await fails(64, "has no certificate to check", join + [plain, "--ca-file", "ca.pem"])
+            try await fails(64, "is not an https address", join + [plain, "--ca-file", "ca.pem"])
             try await fails(69, "cannot be reached", join + [plain])
             try await fails(69, "cannot be read", join + [url], ["CURL_CA_BUNDLE": "missing.pem"])
-            try await fails(64, "go with --relay", ["replay", "shop.db", "--to", "1", "--output", "x.db", "--ca-file", "ca.pem"])
+            try await fails(64, "need --relay", ["replay", "shop.db", "--to", "1", "--output", "x.db", "--ca-file", "ca.pem"])
             // Whom the environment trusts is trusted.
             #expect(
                 try await scene.annals("clone", url, "none", "x.db", environment: ["SSL_CERT_FILE": "ca.pem"]).errors.contains(
@@ -118,7 +118,7 @@ import Testing
             // Connections that stand: one over which the head is told, and those of a store that stays in touch.
             let watch = try Program(
                 Workshop.annals, ["sync", "phone.db", "--watch"], in: shop.path, environment: ["ANNALS_CREDENTIAL": try scene.token()])
-            try await eventually("a first exchange") { watch.errors.contains("in touch with the relay") }
+            try await eventually("a first exchange") { watch.errors.contains("connected to the relay") }
             let stream = try Program(
                 "curl", ["-sN", "--cacert", "ca.pem", "-H", "Authorization: Bearer \(try scene.token())", "\(url)/v1/spaces/shop/events"],
                 in: shop.path)
@@ -127,8 +127,8 @@ import Testing
             try await authority.issue("second")
             try authority.put("second", inPlaceOf: "relay")
             scene.relay.signal(SIGHUP)
-            try await eventually("the new certificate") { scene.relay.errors.contains("the certificate was read again") }
-            shop.expectFailure(try await scene.annals("sync", "laptop.db", "--pin", pins[0]), 69, "is not the pinned one")
+            try await eventually("the new certificate") { scene.relay.errors.contains("the certificate was reloaded") }
+            shop.expectFailure(try await scene.annals("sync", "laptop.db", "--pin", pins[0]), 69, "is not a pinned key")
             #expect(try await scene.annals("sync", "laptop.db", "--pin", try await authority.pin("second")).status == 0)
 
             // A key that does not belong to it, and a certificate that has ended.
@@ -140,7 +140,7 @@ import Testing
             try authority.put("old", inPlaceOf: "relay")
             scene.relay.signal(SIGHUP)
             try await eventually("the refusal") { scene.relay.errors.contains("relay.pem expired on") }
-            #expect(scene.relay.errors.split(separator: "\n").filter { $0.contains("the old certificate stays") }.count == 2)
+            #expect(scene.relay.errors.split(separator: "\n").filter { $0.contains("the old one remains in use") }.count == 2)
 
             // All the while the first connection has stood.
             try await shop.shell("shop.db", "UPDATE customer SET city = 'Oslo' WHERE id = 1;")
@@ -152,7 +152,7 @@ import Testing
             }
             watch.signal(SIGTERM)
             _ = try await watch.end()
-            #expect(!watch.errors.contains("trying again"), "\(watch.errors)")
+            #expect(!watch.errors.contains("retrying"), "\(watch.errors)")
         }
     }
 
@@ -166,13 +166,13 @@ import Testing
                     status, words, "relay", "serve", "--data", "data", "--listen", "127.0.0.1:0", "--tls-cert", certificate, "--tls-key",
                     key)
             }
-            try await serve("missing.pem", "good.key", "is not there")
-            try await serve("good.pem", "missing.key", "is not there")
-            try await serve("good.key", "good.key", "holds no certificate")
-            try await serve("good.pem", "good.pem", "holds no private key")
+            try await serve("missing.pem", "good.key", "does not exist")
+            try await serve("good.pem", "missing.key", "does not exist")
+            try await serve("good.key", "good.key", "contains no certificate")
+            try await serve("good.pem", "good.pem", "contains no readable private key")
             try await serve("good.pem", "other.key", "does not belong")
             try await serve("old.pem", "old.key", "expired on")
-            try await shop.fail(64, "go together", "relay", "serve", "--data", "data", "--tls-cert", "good.pem")
+            try await shop.fail(64, "Give --tls-cert and --tls-key together", "relay", "serve", "--data", "data", "--tls-cert", "good.pem")
             #expect(!shop.exists("data"))
             // With TLS other addresses than this machine's own are allowed without more.
             try await shop.fail(78, "unencrypted", "relay", "serve", "--data", "data", "--listen", "0.0.0.0:0")

@@ -52,8 +52,8 @@ struct TimeTravelTests {
             #expect(same.output.hasPrefix("no row differs"))
             #expect(try await shop.succeed("diff", "shop.db", "2", "2", "--json").output == "")
             #expect(try await shop.succeed("diff", "shop.db", "2", "2", "--sql").output == "")
-            try await shop.fail(64, "exclude each other", "diff", "shop.db", "1", "2", "--sql", "--json")
-            try await shop.fail(64, "nonsense is no token", "diff", "shop.db", "1", "nonsense")
+            try await shop.fail(64, "cannot be combined", "diff", "shop.db", "1", "2", "--sql", "--json")
+            try await shop.fail(64, "nonsense is not a token", "diff", "shop.db", "1", "nonsense")
             try await shop.fail(65, "is ahead of this store", "diff", "shop.db", "1", "99")
         }
     }
@@ -93,7 +93,7 @@ struct TimeTravelTests {
                 history.count == 1 && (history[0]["context"] as? String)?.hasPrefix("revert of 1-") == true
                     && history[0]["origin"] as? String == "local")
             #expect(try await shop.succeed("revert", "shop.db", "1").output.contains("nothing to revert"))
-            try await shop.fail(65, "history holds no transaction 9", "revert", "shop.db", "9")
+            try await shop.fail(65, "history has no transaction 9", "revert", "shop.db", "9")
             try await shop.succeed("verify", "shop.db")
         }
     }

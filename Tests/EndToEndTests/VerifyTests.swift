@@ -14,7 +14,7 @@ struct VerifyTests {
             try await shop.shell("shop.db", "DROP TRIGGER \"\(triggers)\"; DROP TABLE annals_spans;")
             #expect(try await shop.annals("verify", "shop.db").status == 1)
             let rehearsal = try await shop.annals("verify", "shop.db", "--repair", "--dry-run")
-            #expect(rehearsal.status == 1 && rehearsal.output.contains("to repair: make annals_spans again"), "\(rehearsal)")
+            #expect(rehearsal.status == 1 && rehearsal.output.contains("to repair: create annals_spans again"), "\(rehearsal)")
             let rows = try await shop.shell("shop.db", "SELECT * FROM customer; SELECT * FROM invoice;")
             let outcome =
                 try await (isJSON ? shop.annals("verify", "shop.db", "--repair", "--json") : shop.annals("verify", "shop.db", "--repair"))
@@ -24,10 +24,10 @@ struct VerifyTests {
                 #expect(report["ok"] as? Bool == true && (report["findings"] as? [Any])?.isEmpty == false, "\(report)")
                 #expect((report["steps"] as? [String])?.contains { $0.contains("triggers") } == true, "\(report)")
             } else {
-                #expect(outcome.output.contains("to repair: put back the triggers"), "\(outcome.output)")
-                #expect(outcome.lines.last == "shop.db: all is well", "\(outcome.output)")
+                #expect(outcome.output.contains("to repair: restore the capture triggers"), "\(outcome.output)")
+                #expect(outcome.lines.last == "shop.db: no problems found", "\(outcome.output)")
             }
-            #expect(try await shop.succeed("verify", "shop.db").output == "shop.db: all is well\n")
+            #expect(try await shop.succeed("verify", "shop.db").output == "shop.db: no problems found\n")
             #expect(try await shop.shell("shop.db", "SELECT * FROM customer; SELECT * FROM invoice;") == rows)
             try await shop.shell("shop.db", "UPDATE customer SET city = 'Rome' WHERE id = 1;")
             #expect(try await shop.succeed("history", "shop.db").output.contains("customer id = 1: city"))
@@ -42,8 +42,8 @@ struct VerifyTests {
             try await shop.shell("shop.db", "UPDATE annals_tables SET columns = 'x';")
             let outcome = try await shop.annals("verify", "shop.db", "--repair")
             #expect(outcome.status == 1)
-            #expect(outcome.lines.first == "history: annals_tables.columns holds what Annals never writes there", "\(outcome)")
-            #expect(outcome.lines.last?.hasPrefix("that cannot be repaired. annals untrack ") == true, "\(outcome)")
+            #expect(outcome.lines.first == "history: annals_tables.columns contains a value that Annals never writes there", "\(outcome)")
+            #expect(outcome.lines.last?.hasPrefix("this cannot be repaired. Run annals untrack") == true, "\(outcome)")
             let refused = try await shop.annals("history", "shop.db")
             #expect(refused.status == 65 && refused.errors.contains("Run annals verify"), "\(refused)")
             try await shop.succeed("untrack", "shop.db")

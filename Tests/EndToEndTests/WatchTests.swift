@@ -42,7 +42,7 @@ struct WatchTests {
             relay.signal(SIGTERM)
             _ = try await relay.end()
             try await shop.shell("shop.db", "UPDATE customer SET city = 'Rome' WHERE id = 1;")
-            try await eventually("it says that the relay is away") { watch.errors.contains("trying again") }
+            try await eventually("it says that the relay is away") { watch.errors.contains("retrying") }
             let port = try #require(url.split(separator: ":").last)
             _ = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:\(port)")
             _ = try await watch.prints("pushed 1 transaction")

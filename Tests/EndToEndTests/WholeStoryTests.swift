@@ -76,7 +76,7 @@ struct WholeStoryTests {
             let foreseen = try await shop.succeed(
                 "join", "old.db", "--relay", url, "--space", "shop", "--schema", "additions", "--dry-run"
             ).output
-            #expect(foreseen.contains("the store lacks customer, invoice of the space"), "\(foreseen)")
+            #expect(foreseen.contains("the store does not have customer, invoice of the space"), "\(foreseen)")
             let joined = try await shop.succeed(
                 "join", "old.db", "--relay", url, "--space", "shop", "--schema", "additions", "--json"
             ).object()
@@ -84,7 +84,7 @@ struct WholeStoryTests {
             try await shop.shell("old.db", "INSERT INTO setting VALUES ('colour', 'red');")
             try await shop.succeed("sync", "old.db", "shop.db")
             #expect(try await shop.shell("shop.db", "SELECT value FROM setting;") == "red")
-            try await shop.fail(65, "lacks customer, invoice", "leave", "old.db")
+            try await shop.fail(65, "does not have customer, invoice", "leave", "old.db")
             let left = try await shop.succeed("leave", "old.db", "--force", "--json").object()
             #expect(left["relayTold"] as? Bool == true)
         }

@@ -58,7 +58,7 @@ class PageTest(unittest.TestCase):
 
     def dialogs(self):
         """Opens every dialog of every view, and yields its name."""
-        for view, words in (("space", "Retire laptop"), ("tokens", "Make a token"), ("tokens", "Revoke operator")):
+        for view, words in (("space", "Retire laptop"), ("tokens", "Create a token"), ("tokens", "Revoke operator")):
             self.go(view)
             self.page.click(words)
             self.page.wait("document.querySelector('dialog[open]')")
@@ -146,12 +146,12 @@ class PageTest(unittest.TestCase):
                     self.page.press("Tab", modifiers)
                     self.assertTrue(self.page.run("document.querySelector('dialog').contains(document.activeElement)"), name)
         self.go("tokens")
-        self.page.run("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Make a token').focus()")
+        self.page.run("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Create a token').focus()")
         self.page.press("Enter")
         self.page.wait("document.querySelector('dialog[open]')")
         self.page.press("Escape")
         self.page.wait("!document.querySelector('dialog')")
-        self.assertEqual(self.measure("focused")["name"], "button Make a token")
+        self.assertEqual(self.measure("focused")["name"], "button Create a token")
 
     def test_a_screen_reader_hears_what_everything_is(self):
         self.sign_in()
@@ -175,7 +175,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.page.run("document.querySelector('.timeline, [role=log]') === null"), True)
         self.go("space")
         self.assertEqual(self.page.run("document.querySelector('.timeline').getAttribute('aria-live')"), "polite")
-        self.assertRegex(self.page.run("document.querySelector('svg').getAttribute('aria-label')"), r"came in 30 days, the most on ")
+        self.assertRegex(self.page.run("document.querySelector('svg').getAttribute('aria-label')"), r" in 30 days, the most on ")
 
     def test_nothing_moves_where_one_asked_for_no_motion(self):
         self.sign_in(view="space")
@@ -184,7 +184,7 @@ class PageTest(unittest.TestCase):
 
     def test_a_token_is_made_shown_used_and_revoked(self):
         self.sign_in(view="tokens")
-        self.page.click("Make a token")
+        self.page.click("Create a token")
         self.page.wait("document.querySelector('dialog[open]')")
         self.page.type("till <b>south</b>")
         self.page.press("Tab")
@@ -207,7 +207,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.relay.ask("GET", "/v1/spaces/shop", secret)[0], 401)
         self.go("audit")
         lines = self.text("table")
-        self.assertRegex(lines, r"token 1 \(operator\)\s+made a token\s+shop\s+token \d+ \(till <b>south</b>\), write\s+done")
+        self.assertRegex(lines, r"token 1 \(operator\)\s+created a token\s+shop\s+token \d+ \(till <b>south</b>\), write\s+done")
         self.assertRegex(lines, r"revoked a token\s+shop")
         self.assertEqual(self.page.complaints, [])
 
@@ -215,7 +215,7 @@ class PageTest(unittest.TestCase):
         self.sign_in(view="space")
         self.page.click("Retire phone")
         self.page.wait("document.querySelector('dialog[open]')")
-        self.assertIn("no longer holds the log back", self.text("dialog"))
+        self.assertIn("no longer holds back purges", self.text("dialog"))
         self.page.click("Cancel", "document.querySelector('dialog')")
         self.page.wait("!document.querySelector('dialog')")
         self.assertNotIn("retired", self.text("table"))
@@ -258,20 +258,20 @@ class PageTest(unittest.TestCase):
         self.page.run("location.hash = '#/spaces/old'")
         self.page.wait("document.querySelector('.live')")
         self.page.click("Preview")
-        self.page.wait("document.querySelector('.preview').innerText.includes('Nothing would go')")
+        self.page.wait("document.querySelector('.preview').innerText.includes('Nothing would be dropped')")
         self.page.run("document.querySelector('input[type=number]').select()")
         self.page.type("0")
         self.page.run("document.querySelector('input[type=number]').focus()")
         self.page.run("document.getElementById('force').click()")
         self.page.click("Preview")
-        self.page.wait("document.querySelector('.preview').innerText.includes('would go.')")
+        self.page.wait("document.querySelector('.preview').innerText.includes('would be dropped.')")
         promised = re.search(r"(\d+) positions? \(", self.text(".preview")).group(1)
         self.assertEqual(self.relay.ask("GET", "/v1/spaces/old", self.admin)[1]["horizon"], 0)
         self.page.click("Purge…")
         self.page.wait("document.querySelector('dialog[open]')")
         self.assertIn("cannot be undone", self.text("dialog"))
         self.page.click("Purge", "document.querySelector('dialog')")
-        self.page.wait("document.querySelector('.preview').innerText.includes(' went.')")
+        self.page.wait("document.querySelector('.preview').innerText.includes('dropped. The log begins')")
         self.assertEqual(self.relay.ask("GET", "/v1/spaces/old", self.admin)[1]["horizon"], int(promised))
         self.assertEqual(self.page.complaints, [])
 
@@ -281,7 +281,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.page.run("[...document.querySelectorAll('.spaces h2')].map((one) => one.textContent)"), ["shop"])
         self.go("tokens")
         self.assertNotIn("operator", self.text("table"))
-        self.page.click("Make a token")
+        self.page.click("Create a token")
         self.page.wait("document.querySelector('dialog[open]')")
         self.assertEqual(self.page.run("[...document.querySelectorAll('dialog input')].map((one) => [one.value, one.readOnly])"),
                          [["", False], ["shop", True]])
@@ -289,7 +289,7 @@ class PageTest(unittest.TestCase):
     def test_what_is_refused_is_told_in_plain_words(self):
         self.page.open(f"{self.relay.url}/admin")
         self.page.wait("document.querySelector('input[type=password]')")
-        for given, told in (("ann_wrong", "The token is not known here"), (self.relay.token("--scope", "write"), "This token does not permit that"),
+        for given, told in (("ann_wrong", "The relay does not know this token"), (self.relay.token("--scope", "write"), "This token does not permit that"),
                             ("with space", "That is not a token")):
             self.page.run("document.querySelector('input').value = ''")
             self.page.type(given)
@@ -299,9 +299,9 @@ class PageTest(unittest.TestCase):
 
     def test_what_the_relay_cannot_do_is_told_in_plain_words(self):
         self.sign_in()
-        for status, told in ((503, "The relay cannot answer just now"), (429, "The relay cannot answer just now"), (507, "storage is full"),
-                             (403, "This token does not permit that"), (500, "The relay has a defect")):
-            self.page.run(f"""window.fetch = async () => new Response('{{"title": "The relay has a defect", "hint": "See its log"}}',
+        for status, told in ((503, "The relay cannot answer now"), (429, "The relay cannot answer now"), (507, "storage is full"),
+                             (403, "This token does not permit that"), (500, "The relay had an internal error")):
+            self.page.run(f"""window.fetch = async () => new Response('{{"title": "The relay had an internal error", "hint": "See its log"}}',
                 {{ status: {status}, headers: {{ 'Content-Type': 'application/problem+json' }} }})""")
             self.page.click("Tokens" if self.page.run("location.hash") == "#/audit" else "Audit log")
             self.page.wait(f"document.getElementById('notice').innerText.includes('{told}')")
@@ -316,7 +316,7 @@ class PageTest(unittest.TestCase):
         self.assertIn("you will be signed out", self.text("dialog"))
         self.page.click("Revoke", "document.querySelector('dialog')")
         self.page.wait("document.querySelector('input[type=password]') && !document.querySelector('dialog')")
-        self.assertIn("not known here", self.text("[role=alert].failure"))
+        self.assertIn("does not know this token", self.text("[role=alert].failure"))
 
     def test_signing_out_forgets_the_token(self):
         self.sign_in()

@@ -133,7 +133,7 @@ enum BeforeOperators {
             lines.map(\.action) == [
                 "token-create", "replica-retire", "replica-retire", "space-purge", "space-purge", "token-revoke", "token-revoke",
             ])
-        #expect(lines.map(\.outcome) == ["done", "done", "no such replica", "nothing could go", "done", "no such token", "done"])
+        #expect(lines.map(\.outcome) == ["done", "done", "no such replica", "nothing could be dropped", "done", "no such token", "done"])
         #expect(lines.map(\.space) == [.shop, .shop, .shop, .shop, .shop, nil, .shop])
         #expect(lines.map(\.subject)[1] == "\(replica.id) (till)" && lines.map(\.subject)[4].hasPrefix("positions 1 to 3, "))
         #expect(lines.allSatisfy { $0.time == clock.now } && !"\(lines)".contains(secret))

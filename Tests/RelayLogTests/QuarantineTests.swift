@@ -216,7 +216,7 @@ import Testing
         let lines = try await log.audit(of: .shop, limit: 9).reversed()
         #expect(lines.map(\.action) == ["owner-quarantine", "owner-quarantine", "owner-lift", "owner-lift"])
         #expect(lines.allSatisfy { $0.subject == "subject ann" && $0.actor == "cli" })
-        #expect(lines.map(\.outcome) == ["done", "quarantined already", "done", "not quarantined"])
+        #expect(lines.map(\.outcome) == ["done", "already quarantined", "done", "not quarantined"])
         try await quarantine()
         _ = try await log.deleteSpace(.shop)
         #expect(try await log.reading { try $0.integer("SELECT count(*) FROM annals_quarantines", []) } == 0)

@@ -83,7 +83,7 @@ struct RelayCopyTests {
         let database = try TestStorage.database(source)
         let error = #expect(throws: AnnalsError.self) { try RelayCopy.makeFolder(target, from: database) }
         try database.close()
-        #expect(error?.code == .corruptBatch && error?.message.contains("the snapshot \(record.file) is damaged") == true)
+        #expect(error?.code == .corruptBatch && error?.message.contains("the snapshot \(record.file) is corrupt") == true)
         #expect(!FileManager.default.fileExists(atPath: target))
     }
 
@@ -258,7 +258,7 @@ struct RelayCopyTests {
             Issue.record("it is copied")
         } catch {
             let error = try #require(error as? AnnalsError)
-            #expect(error.message.contains("the snapshot \(name) is gone or cannot be read") && error.hint?.contains("again") == true)
+            #expect(error.message.contains("the snapshot \(name) is missing or cannot be read") && error.hint?.contains("again") == true)
         }
         #expect(!FileManager.default.fileExists(atPath: target))
     }

@@ -177,7 +177,7 @@ import Testing
         let lines = try await log.audit(limit: 9).reversed()
         #expect(lines.map(\.action) == ["entry-void", "entry-void", "entry-void"] && lines.allSatisfy { $0.actor == "cli" })
         #expect(lines.map(\.subject) == ["7", "2 by \(one.id)", "2"])
-        #expect(lines.map(\.outcome) == ["no such position", "done", "void already"])
+        #expect(lines.map(\.outcome) == ["no such position", "done", "already void"])
         await log.close()
     }
 

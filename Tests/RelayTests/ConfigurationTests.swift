@@ -61,7 +61,7 @@ import Testing
         }
         configuration.autoVoid = 2
         configuration.noAuthorization = true
-        expectRefused(configuration, "with --no-auth there are none")
+        expectRefused(configuration, "a relay with --no-auth has none")
     }
 
     @Test func `beyond loopback unencrypted only when told so`() throws {

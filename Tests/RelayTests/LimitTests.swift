@@ -188,7 +188,7 @@ import Testing
             }
             for _ in 0..<2 { #expect(try await push().status == .ok) }
             let problem = try await push().expectProblem(507, "space-full")
-            #expect(problem.hint?.contains("reads go on") == true)
+            #expect(problem.hint?.contains("reads still work") == true)
             #expect(try await client.send(.get, "/v1/spaces/shop/entries?after=0").status == .ok)
             // A snapshot is taken all the same, since without one nothing could go.
             #expect(try await client.upload([1, 2, 3], position: 2).status == .created)

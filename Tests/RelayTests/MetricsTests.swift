@@ -26,7 +26,7 @@ import Yams
         let text = exporter.text(with: [Sample("now", .infinity), Sample("never", .nan), Sample("big", 1e300)])
         #expect(
             text == """
-                # HELP annals_relay_connections Connections that are open.
+                # HELP annals_relay_connections Open connections.
                 # TYPE annals_relay_connections gauge
                 annals_relay_connections 1.5
                 big 1e+300

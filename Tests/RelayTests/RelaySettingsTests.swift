@@ -157,7 +157,7 @@ import Yams
         await expectRefused("no-auth: maybe\n", "no-auth", "true or false")
         await expectRefused("log-level: loud\n", "log-level", "loud")
         await expectRefused("listen: nowhere\n", "listen", "HOST:PORT")
-        await expectRefused("- listen\n", "no settings")
+        await expectRefused("- listen\n", "is not a mapping of settings")
         await expectRefused("listen: a\nlisten: b\n", "listen")
         await expectRefused("a: b: c\n\t- x", "YAML")
         await expectRefused(environment: ["ANNALS_RELAY_LIMITS_CONNECTIONS": "x"], "ANNALS_RELAY_LIMITS_CONNECTIONS")

@@ -119,7 +119,7 @@ import Testing
             let beside = try TestStorage.database(fixture.directory.path)
             _ = try await beside.quarantine("token \(one.id)", of: .shop, now: clock.now, by: .commandLine)
             let problem = try await push(&mine, client, one.secret).expectProblem(403, "quarantined")
-            #expect(problem.detail == "The relay's operator has quarantined token \(one.id) in the space shop: it may read and not write")
+            #expect(problem.detail == "The relay's operator has quarantined token \(one.id) in the space shop: it can read but not write")
             #expect(problem.hint?.contains("annals relay quarantine --lift") == true)
             let snapshot = try await client.with(token: one.secret).upload([1], position: 1)
             try snapshot.expectProblem(403, "quarantined")

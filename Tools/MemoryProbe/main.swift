@@ -18,7 +18,7 @@ for number in 1...commits {
     }
 }
 guard let state = try await store.replicaState() else {
-    throw AnnalsError(.notJoined, operation: "memory-probe", "\(store.path) is not joined to a space")
+    throw AnnalsError(.notJoined, operation: "memory-probe", "\(store.path) has not joined a space")
 }
 let relay = try HTTPRelay(
     address: state.relay, space: state.space, identity: .init(name: state.name), client: HTTPClient())

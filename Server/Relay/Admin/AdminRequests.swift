@@ -24,13 +24,13 @@ struct TokenRequest: AdminRequest {
         let label = label ?? ""
         let isPrintable = !label.unicodeScalars.contains { $0.properties.generalCategory == .control }
         guard label.unicodeScalars.count <= AdminLimits.labelCharacters, isPrintable else {
-            throw ProblemResponse.badRequest("label has more than \(AdminLimits.labelCharacters) characters, or one that cannot be printed")
+            throw ProblemResponse.badRequest("label has more than \(AdminLimits.labelCharacters) characters, or a control character")
         }
         guard let scope = TokenScope(rawValue: scope) else {
-            throw ProblemResponse.badRequest("scope is none that is known", hint: "Send read, write or admin")
+            throw ProblemResponse.badRequest("scope is unknown", hint: "Send read, write or admin")
         }
         let name = try space.map { text in
-            guard let name = SpaceName(text) else { throw ProblemResponse.badRequest("space is not a space's name") }
+            guard let name = SpaceName(text) else { throw ProblemResponse.badRequest("space is not a valid space name") }
             return name
         }
         return (label, name, scope, try lifetimeSeconds.map { try AdminLimits.milliseconds($0, "lifetimeSeconds", from: 1) })
@@ -80,10 +80,10 @@ extension BodyReader {
             do {
                 let decoder = JSONDecoder()
                 let unknown = Set(try decoder.decode(Members.self, from: Data(bytes)).names).subtracting(Value.members)
-                guard unknown.isEmpty else { throw ProblemResponse.badRequest("The body has members that are not known here") }
+                guard unknown.isEmpty else { throw ProblemResponse.badRequest("The body has unknown members") }
                 return try decoder.decode(Value.self, from: Data(bytes))
             } catch is DecodingError {
-                throw ProblemResponse.badRequest("The body is not the JSON object that is taken here", hint: "See /openapi.json")
+                throw ProblemResponse.badRequest("The body is not the expected JSON object", hint: "See /openapi.json")
             }
         }
     }
@@ -117,7 +117,7 @@ extension Request {
     /// A space's name from the query; nil if there is none.
     func spaceName(_ name: String) throws -> SpaceName? {
         try uri.queryParameters.get(name).map { text in
-            guard let space = SpaceName(text) else { throw ProblemResponse.badRequest("\(name) is not a space's name") }
+            guard let space = SpaceName(text) else { throw ProblemResponse.badRequest("\(name) is not a valid space name") }
             return space
         }
     }

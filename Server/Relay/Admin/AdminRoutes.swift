@@ -28,7 +28,7 @@ struct AdminRoutes: Sendable {
         let asked = try await bodies.object(TokenRequest.self, of: request).checked()
         guard administered == nil || asked.space == administered else {
             throw ProblemResponse(
-                .notPermitted, detail: "This token administers one space only", hint: "Name that space, or ask the relay's operator")
+                .notPermitted, detail: "This token can administer only one space", hint: "Name that space, or ask the relay's operator")
         }
         try log.reserve.check()
         let (secret, record) = try await log.tokens.create(
@@ -43,10 +43,10 @@ struct AdminRoutes: Sendable {
     func revokeToken(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let administered = try context.administeredSpace()
         guard let id = context.parameters.get("token").flatMap({ Int64($0) }), id > 0 else {
-            throw ProblemResponse.badRequest("That is not a token's number", hint: "See the list of tokens")
+            throw ProblemResponse.badRequest("The token in the URL is not a token number", hint: "See the list of tokens")
         }
         guard try await log.tokens.revoke(id, of: administered, by: context.operatorName) else {
-            throw ProblemResponse(.notFound, detail: "There is no token \(id) that could be revoked")
+            throw ProblemResponse(.notFound, detail: "There is no token \(id), or it is revoked already")
         }
         return Response(status: .noContent, headers: [.cacheControl: "no-store"])
     }

@@ -42,7 +42,7 @@ struct AdminSpaceRoutes: Sendable {
             try await log.replicas(of: space).contains(where: { $0.replica == replica && $0.credential == owner })
         else {
             throw ProblemResponse(
-                .notPermitted, detail: "This needs admin in the space \(space), or a replica that the sender pushed as",
+                .notPermitted, detail: "This needs the scope admin in the space \(space), or a replica of the sender",
                 hint: "Ask the relay's operator to retire the replica")
         }
         return try await change(context, for: .read, log.retire)
@@ -56,7 +56,7 @@ struct AdminSpaceRoutes: Sendable {
     /// DELETE /v1/spaces/{space}?confirm=NAME: 204; the space and all its data are deleted.
     func delete(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .admin)
-        let hint = "Send DELETE with ?confirm=NAME; the log goes for good"
+        let hint = "Send DELETE with ?confirm=NAME; this deletes the log permanently"
         guard let confirmed = try request.spaceName(Endpoints.Query.confirm) else {
             throw ProblemResponse.badRequest("confirm is missing; nothing was deleted", hint: hint)
         }
@@ -80,7 +80,7 @@ struct AdminSpaceRoutes: Sendable {
 
     private func replica(_ context: RelayRequestContext) throws -> ReplicaID {
         guard let replica = context.parameters.get("replica").flatMap({ ReplicaID($0) }) else {
-            throw ProblemResponse.badRequest("That is not a replica's id", hint: "It is a UUID")
+            throw ProblemResponse.badRequest("The replica in the URL is not a replica id", hint: "It is a UUID")
         }
         return replica
     }

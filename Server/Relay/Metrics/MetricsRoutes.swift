@@ -26,7 +26,7 @@ struct MetricsRoutes: Sendable {
         if let token, let secret = Authorizer.bearer(request.headers[.authorization]), token.matches(secret) { return }
         guard try await access(for: request, from: context.address).isOperator else {
             throw ProblemResponse(
-                .notPermitted, detail: "Metrics need admin for all spaces, or the token that is for them",
+                .notPermitted, detail: "Metrics need a token with the scope admin for all spaces, or the metrics token",
                 hint: "Ask the relay's operator for a token")
         }
     }

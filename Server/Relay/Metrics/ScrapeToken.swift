@@ -16,14 +16,14 @@ struct ScrapeToken: Sendable {
     init(file path: String) throws(AnnalsError) {
         guard let file = FileHandle(forReadingAtPath: path), let data = try? file.read(upToCount: Self.maximumBytes) else {
             throw AnnalsError(
-                .configuration, operation: "relay", "the file \(path) of the metrics' token cannot be read",
+                .configuration, operation: "relay", "the file \(path) with the metrics token cannot be read",
                 hint: "Check its path and its permissions")
         }
         let secret = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         guard secret.utf8.count >= 16, secret.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw AnnalsError(
-                .configuration, operation: "relay", "\(path) does not hold a token",
-                hint: "Write one word of 16 characters or more into it, such as openssl rand -hex 32 prints")
+                .configuration, operation: "relay", "\(path) does not contain a token",
+                hint: "Write one word of at least 16 characters into it, for example the output of openssl rand -hex 32")
         }
         self.init(secret)
     }

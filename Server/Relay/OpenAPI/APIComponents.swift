@@ -55,9 +55,9 @@ enum APIComponents {
         ]),
         "Purge": strict(
             [
-                "dryRun": flag.with(["description": "Only say what would go; false where it is left out"]),
-                "keepSeconds": seconds(0, "What is younger stays; without it a week, or nothing with force"),
-                "force": flag.with(["description": "Also what live replicas have not taken in"]),
+                "dryRun": flag.with(["description": "Only report what would be dropped; the default is false"]),
+                "keepSeconds": seconds(0, "Younger entries are kept; the default is a week, or 0 with force"),
+                "force": flag.with(["description": "Also drop entries that live replicas have not acknowledged"]),
             ], optional: PurgeRequest.members),
         "PurgeOutcome": object(
             [
@@ -109,7 +109,7 @@ enum APIComponents {
         object(
             [
                 "id": size, "label": text, "space": spaceName, "scope": scope, "created": time, "expires": time, "revoked": time,
-                "token": ["type": "string", "description": "The secret; in the answer to its making only"],
+                "token": ["type": "string", "description": "The secret; only in the answer to the token's creation"],
             ], optional: optional)
     }
 
@@ -141,7 +141,7 @@ enum APIComponents {
     }
 
     static let listed = query(
-        Endpoints.Query.limit, size, "How many at most; \(AdminLimits.listed) where none are asked for, \(AdminLimits.listedAtMost) at most"
+        Endpoints.Query.limit, size, "The number of entries; the default is \(AdminLimits.listed), the highest \(AdminLimits.listedAtMost)"
     )
     /// Headers that say what the sender has seen of the log.
     static let seen = [
@@ -157,8 +157,8 @@ enum APIComponents {
     /// The same headers, with the sender's identity.
     static let sender =
         seen + [
-            header(Endpoints.Header.replica, uuid, "The replica that asks"),
-            header(Endpoints.Header.name, text, "What it calls itself, percent-encoded"),
+            header(Endpoints.Header.replica, uuid, "The id of the sending replica"),
+            header(Endpoints.Header.name, text, "The replica's name, percent-encoded"),
         ]
 
     /// The suffix in the key of an optional header.
@@ -171,20 +171,20 @@ enum APIComponents {
     }
 
     private static let described: [String: JSONValue] = [
-        "X-Request-ID": header(text, "Names the request in the relay's log"),
-        "Cache-Control": header(text, "What may be kept; `no-store` for everything but the page"),
-        "WWW-Authenticate": header(["const": "Bearer"], "How to show a token"),
-        "Allow": header(text, "The methods that are possible"),
+        "X-Request-ID": header(text, "The id of the request in the relay's log"),
+        "Cache-Control": header(text, "Caching rules; `no-store` for everything except the page and the OpenAPI document"),
+        "WWW-Authenticate": header(["const": "Bearer"], "The authentication scheme"),
+        "Allow": header(text, "The allowed methods"),
         "Retry-After": header(["type": "integer", "minimum": 0], "Seconds to wait before the next try"),
-        "Location": header(text, "Where it is"),
-        "Content-Range": header(text, "Which part of the file this is, or how large the file is"),
-        "Accept-Ranges": header(["const": "bytes"], "Parts can be asked for"),
-        "ETag": header(text, "Names this content"),
-        "Content-Security-Policy": header(text, "The page runs nothing but its own files"),
-        "Annals-Offset": header(position, "Bytes of the snapshot that are here"),
+        "Location": header(text, "The URL of the created resource"),
+        "Content-Range": header(text, "The range of this part, or the size of the file"),
+        "Accept-Ranges": header(["const": "bytes"], "Range requests are supported"),
+        "ETag": header(text, "The id of this content"),
+        "Content-Security-Policy": header(text, "The page can run only its own files"),
+        "Annals-Offset": header(position, "Bytes of the snapshot that the relay has"),
         "Annals-Position": header(position, "The snapshot's position"),
-        "Annals-Digest": header(digest, "Of the snapshot's bytes"),
-        "Annals-Snapshot": header(["const": .string(Endpoints.snapshotDue)], "A snapshot is wanted from the sender"),
+        "Annals-Digest": header(digest, "The SHA-256 of the snapshot's bytes"),
+        "Annals-Snapshot": header(["const": .string(Endpoints.snapshotDue)], "The relay asks the sender for a snapshot"),
         "Annals-Time": header(time, "The relay's clock"),
     ]
 

@@ -27,11 +27,11 @@ struct APIOperation: Sendable {
         var description: String {
             switch self {
             case .spaces: "Creating and describing spaces"
-            case .log: "Pushing to a space's log, pulling from it, and hearing of its head"
+            case .log: "Pushing to a space's log, pulling from it, and following its head"
             case .snapshots: "A space's rows at a position, as a compressed SQLite file"
-            case .operators: "What the operator's page and programs like it do; the scope admin is needed"
+            case .operators: "Operators' views and actions, for the operator's page and similar programs; they need the scope admin"
             case .page: "The operator's page and this document"
-            case .health: "Whether the relay lives and can answer"
+            case .health: "Whether the relay is running and ready"
             }
         }
     }

@@ -13,10 +13,10 @@ enum APIOperations {
 
     private static let spaces = [
         APIOperation(
-            method: .put, path: space, id: "createSpace", tag: .spaces, summary: "Begin an empty space", scope: "write",
+            method: .put, path: space, id: "createSpace", tag: .spaces, summary: "Create an empty space", scope: "write",
             answers: [
                 .init(
-                    status: 201, description: "It is there", mediaType: json, schema: Components.ref("SpaceDescription"),
+                    status: 201, description: "The space was created", mediaType: json, schema: Components.ref("SpaceDescription"),
                     headers: ["Location", "Cache-Control"])
             ], problems: [.spaceExists, .storageFull, .tooManySpaces]),
         APIOperation(
@@ -31,11 +31,11 @@ enum APIOperations {
     private static let log = [
         APIOperation(
             method: .post, path: "\(space)/\(Endpoints.Action.push)", id: "push", tag: .log, summary: "Push a batch",
-            description: "What a batch and an answer are, byte for byte, says Documentation/format.md.", scope: "write",
+            description: "Documentation/format.md specifies the bytes of batches and answers.", scope: "write",
             parameters: Components.sender, body: [Endpoints.MediaType.batch: Components.binary],
             answers: [
                 .init(
-                    status: 200, description: "What became of the batch: accepted, stale, or anything else that is definite",
+                    status: 200, description: "The outcome of the push: accepted, stale, another definite answer, or wait",
                     mediaType: Endpoints.MediaType.answer, schema: Components.binary, headers: ["Cache-Control", "Annals-Snapshot?"])
             ],
             problems: mark + [
@@ -43,13 +43,13 @@ enum APIOperations {
             ]),
         APIOperation(
             method: .get, path: "\(space)/\(Endpoints.Action.entries)", id: "pull", tag: .log, summary: "Pull the log after a position",
-            description: "A page holds at least one frame where there is any.", scope: "read",
+            description: "A page holds at least one frame if there is one.", scope: "read",
             parameters: [
                 Components.query(
                     Endpoints.Query.after, Components.position, "Pull after this position; 0 is the beginning", required: true),
-                Components.query(Endpoints.Query.limit, Components.size, "Bytes of batches that the page should hold"),
+                Components.query(Endpoints.Query.limit, Components.size, "The size of the page in bytes of batches"),
                 Components.query(
-                    Endpoints.Query.wait, Components.size, "Seconds to wait for something new, \(WireLimits.maximumWaitSeconds) at most"),
+                    Endpoints.Query.wait, Components.size, "Seconds to wait for a new entry, at most \(WireLimits.maximumWaitSeconds)"),
             ] + Components.sender,
             answers: [
                 .init(
@@ -59,16 +59,16 @@ enum APIOperations {
         APIOperation(
             method: .post, path: "\(space)/\(Endpoints.Action.reports)", id: "reportEntry", tag: .log,
             summary: "Report an entry that cannot be applied",
-            description: "An owner's second report of an entry changes nothing. The relay of a sealed space is sent no table.",
+            description: "An owner's second report of an entry changes nothing. Send no table for an encrypted space.",
             scope: "write", body: [json: Components.ref("EntryReportRequest")],
-            answers: [.init(status: 204, description: "It is recorded, or was before", headers: ["Cache-Control"])],
+            answers: [.init(status: 204, description: "The report is recorded, now or before", headers: ["Cache-Control"])],
             problems: [.spaceNotFound, .notFound]),
         APIOperation(
-            method: .get, path: "\(space)/\(Endpoints.Action.events)", id: "watch", tag: .log, summary: "Hear of the head",
+            method: .get, path: "\(space)/\(Endpoints.Action.events)", id: "watch", tag: .log, summary: "Follow the head",
             description: "Server-sent events named `head`, with the head and the log's lineage as JSON, until the relay stops.",
             scope: "read",
             parameters: [
-                Components.header("Last-Event-ID", Components.text, "The id of the event seen last, which then is not sent again")
+                Components.header("Last-Event-ID", Components.text, "The id of the last event that the reader has seen")
             ] + Components.seen,
             answers: [
                 .init(
@@ -81,21 +81,21 @@ enum APIOperations {
         APIOperation(
             method: .put, path: "\(space)/\(Endpoints.Action.snapshot)", id: "uploadSnapshot", tag: .snapshots,
             summary: "Upload a snapshot",
-            description: "Whole, or in parts of at most \(WireLimits.maximumSnapshotPartBytes) bytes with Content-Range.", scope: "write",
+            description: "The whole, or parts of at most \(WireLimits.maximumSnapshotPartBytes) bytes with Content-Range.", scope: "write",
             parameters: [
-                Components.query(Endpoints.Query.position, Components.position, "The position whose rows it holds", required: true),
-                Components.header(Endpoints.Header.digest, Components.digest, "Of the whole snapshot", required: true),
-                Components.header(Endpoints.Header.partDigest, Components.digest, "Of this part"),
+                Components.query(Endpoints.Query.position, Components.position, "The position of the snapshot's rows", required: true),
+                Components.header(Endpoints.Header.digest, Components.digest, "The SHA-256 of the whole snapshot", required: true),
+                Components.header(Endpoints.Header.partDigest, Components.digest, "The SHA-256 of this part"),
                 Components.header(
                     "Content-Range", ["type": "string", "pattern": #"^bytes ([0-9]{1,9}-[0-9]{1,9}|\*)/[1-9][0-9]{0,8}$"#],
-                    "Which part this is; `bytes */ALL` asks how much is here"),
+                    "The range of this part; `bytes */ALL` asks how many bytes the relay has"),
             ] + Components.seen, body: [Endpoints.MediaType.snapshot: Components.binary],
             answers: [
                 .init(
-                    status: 201, description: "It is whole, verified and durable", mediaType: json,
+                    status: 201, description: "The snapshot is complete, verified and durable", mediaType: json,
                     schema: Components.ref("SpaceDescription"), headers: ["Location", "Cache-Control"]),
                 .init(
-                    status: 202, description: "The part is here, others are missing", mediaType: json, schema: Components.ref("Status"),
+                    status: 202, description: "The part is received; others are missing", mediaType: json, schema: Components.ref("Status"),
                     headers: ["Annals-Offset", "Cache-Control"]),
             ],
             problems: mark + [.quarantined, .snapshotSuperseded, .badDigest, .badSnapshot, .rangeNotSatisfiable, .storageFull, .spaceFull]),
@@ -103,21 +103,21 @@ enum APIOperations {
             method: .get, path: "\(space)/\(Endpoints.Action.snapshot)", id: "downloadSnapshot", tag: .snapshots,
             summary: "Download the newest snapshot", scope: "read",
             parameters: [
-                Components.query(Endpoints.Query.position, Components.position, "The latest position that it may hold"),
+                Components.query(Endpoints.Query.position, Components.position, "The highest position of the snapshot"),
                 Components.query(
-                    Endpoints.Query.at, Components.position, "The position of the one to download, also where nobody has confirmed it"),
-                Components.header("Range", Components.text, "A part of it"),
-                Components.header("If-Range", Components.text, "The ETag of what the part is of; where it is another, the whole comes"),
+                    Endpoints.Query.at, Components.position, "The exact position of the snapshot, which may be unconfirmed"),
+                Components.header("Range", Components.text, "The range to download"),
+                Components.header("If-Range", Components.text, "The ETag that the range belongs to; otherwise the whole is sent"),
             ] + Components.seen,
             answers: [
-                snapshot(200, "The whole", []), snapshot(206, "The part", ["Content-Range"]),
+                snapshot(200, "The whole snapshot", []), snapshot(206, "The requested range", ["Content-Range"]),
             ], problems: mark + [.noSnapshot, .expired, .rangeNotSatisfiable]),
         APIOperation(
             method: .post, path: "\(space)/\(Endpoints.Action.snapshot)/\(Endpoints.Action.checks)", id: "checkSnapshot", tag: .snapshots,
-            summary: "Say whether a snapshot has the rows of a replica",
-            description: "The word of a replica of another owner than the snapshot's counts, and the first one of each owner.",
+            summary: "Report whether a snapshot has the same rows as a replica",
+            description: "Only replicas of other owners than the snapshot's can report. The first report of each owner counts.",
             scope: "write", body: [json: Components.ref("SnapshotCheckRequest")],
-            answers: [.init(status: 204, description: "It is recorded, or one of the same owner was before", headers: ["Cache-Control"])],
+            answers: [.init(status: 204, description: "It is recorded, or an earlier report of the owner is", headers: ["Cache-Control"])],
             problems: [.spaceNotFound, .notFound, .quarantined]),
     ]
 
@@ -129,18 +129,20 @@ enum APIOperations {
 
     private static let health = [
         APIOperation(
-            method: .get, path: Endpoints.live, id: "live", tag: .health, summary: "Does the process run?",
+            method: .get, path: Endpoints.live, id: "live", tag: .health, summary: "Whether the process is running",
             answers: [
-                .init(status: 200, description: "It does", mediaType: json, schema: Components.ref("Status"), headers: ["Cache-Control"])
+                .init(status: 200, description: "It is live", mediaType: json, schema: Components.ref("Status"), headers: ["Cache-Control"])
             ]),
         APIOperation(
-            method: .get, path: Endpoints.ready, id: "ready", tag: .health, summary: "Can the relay take requests?",
+            method: .get, path: Endpoints.ready, id: "ready", tag: .health, summary: "Whether the relay is ready for requests",
             answers: [
-                .init(status: 200, description: "It can", mediaType: json, schema: Components.ref("Status"), headers: ["Cache-Control"])
+                .init(
+                    status: 200, description: "The relay is ready", mediaType: json, schema: Components.ref("Status"),
+                    headers: ["Cache-Control"])
             ]),
         APIOperation(
-            method: .get, path: Endpoints.metrics, id: "metrics", tag: .health, summary: "What the relay counts, for Prometheus",
-            description: "It is the token for this alone, or one with admin for all spaces; a relay that is open to all asks for none.",
+            method: .get, path: Endpoints.metrics, id: "metrics", tag: .health, summary: "Metrics for Prometheus",
+            description: "Accepts the metrics token or a token with the scope admin for all spaces; an open relay needs no token.",
             answers: [
                 .init(
                     status: 200, description: "The metrics, in Prometheus' text format", mediaType: MetricsRoutes.mediaType,
@@ -154,12 +156,12 @@ enum APIOperations {
             return APIOperation(
                 method: .get, path: file.path, id: "page-\(name)", tag: .page,
                 summary: file.path == Endpoints.page ? "The operator's page" : "A file of the operator's page",
-                parameters: [Components.header("If-None-Match", Components.text, "The ETag of what the reader has")],
+                parameters: [Components.header("If-None-Match", Components.text, "The ETag of the file that the reader has")],
                 answers: [
                     .init(
                         status: 200, description: "The file", mediaType: file.mediaType, schema: Components.text,
                         headers: ["ETag", "Cache-Control", "Content-Security-Policy"]),
-                    .init(status: 304, description: "The reader has it", headers: ["ETag", "Cache-Control"]),
+                    .init(status: 304, description: "The reader's file is current", headers: ["ETag", "Cache-Control"]),
                 ])
         } + [
             APIOperation(

@@ -13,7 +13,7 @@ enum OpenAPIDocument {
             "securitySchemes": [
                 "bearer": [
                     "type": "http", "scheme": "bearer",
-                    "description": "For one space or for all, with the scope read, write or admin; each allows what those before it do.",
+                    "description": "For one space or for all, with the scope read, write or admin. Each includes those before it.",
                 ]
             ],
         ],
@@ -23,8 +23,8 @@ enum OpenAPIDocument {
         "title": "Annals relay", "version": .string(ProgramVersion.text),
         "license": ["name": "Apache-2.0", "identifier": "Apache-2.0"],
         "description": """
-        A relay orders the transactions of its spaces, keeps their logs and hands them out. Errors are problem details \
-        (RFC 9457) with a stable `code`. HEAD is possible wherever GET is; another method gets 405 with `Allow`.
+        A relay orders the transactions of its spaces, stores their logs and serves them. Errors are problem details \
+        (RFC 9457) with a stable `code`. HEAD is allowed wherever GET is; other methods get 405 with `Allow`.
         """,
     ]
 

@@ -77,7 +77,7 @@ package struct RelaySettings: Sendable {
             guard data == nil || postgres == nil else {
                 throw AnnalsError(
                     .configuration, operation: "relay",
-                    "\(called(RelaySetting.data)) and \(called(RelaySetting.postgres)) both say where the log is", hint: "Leave one out")
+                    "\(called(RelaySetting.data)) and \(called(RelaySetting.postgres)) both set the relay's storage", hint: "Remove one")
             }
         }
         for setting in RelaySetting.all {

@@ -23,14 +23,14 @@ struct SettingsFile {
         }
         // A file with only comments has no settings.
         guard let root, !Self.isEmpty(root) else { return }
-        guard let mapping = root.mapping else { throw Self.wrong(path, root.mark?.line, "has no settings") }
+        guard let mapping = root.mapping else { throw Self.wrong(path, root.mark?.line, "is not a mapping of settings") }
         try check(mapping, [], Set(RelaySetting.all.map(\.name)))
     }
 
     private mutating func check(_ mapping: Node.Mapping, _ sections: [String], _ known: Set<String>) throws {
         for (key, value) in mapping {
             let line = key.mark?.line
-            guard let word = key.string else { throw Self.wrong(path, line, "has a key that is no word") }
+            guard let word = key.string else { throw Self.wrong(path, line, "has a key that is not a string") }
             let name = (sections + [word]).joined(separator: ".")
             let isSection = known.contains { $0.hasPrefix(name + ".") }
             if isSection, let section = value.mapping {
@@ -84,7 +84,7 @@ struct SettingsFile {
     private static func reason(_ error: YamlError) -> String {
         switch error {
         case .scanner(_, let problem, _, _), .parser(_, let problem, _, _), .composer(_, let problem, _, _): problem
-        case .duplicatedKeysInMapping(let keys, _): "it has \(keys.map { "\($0)" }.joined(separator: ", ")) twice"
+        case .duplicatedKeysInMapping(let keys, _): "it has the key \(keys.map { "\($0)" }.joined(separator: ", ")) twice"
         default: "it cannot be read"
         }
     }

@@ -32,11 +32,11 @@ final class TLSIdentities: Sendable {
             let new = try TLSIdentity(files, now: Self.now)
             current.withLock { $0 = new }
             logger.notice(
-                "the certificate was read again",
+                "the certificate was reloaded",
                 metadata: ["expires": "\(Date(timeIntervalSince1970: Double(new.expires)).ISO8601Format())"])
         } catch {
             failures.add(1, ordering: .relaxed)
-            logger.error("the old certificate stays", metadata: ["reason": "\(error.message)"])
+            logger.error("the certificate was not reloaded; the old one remains in use", metadata: ["reason": "\(error.message)"])
         }
     }
 
@@ -60,5 +60,5 @@ struct CertificateReloading: Service {
 }
 
 extension CertificateReloading: CustomStringConvertible {
-    var description: String { "reading the certificate again at SIGHUP" }
+    var description: String { "reloading the certificate at SIGHUP" }
 }

@@ -27,7 +27,7 @@ struct TLSIdentity: Sendable {
         } catch {
             throw Self.refusal(
                 "the key in \(files.key) does not belong to the certificate in \(files.certificate)",
-                "The first certificate of the file must be the relay's own")
+                "The first certificate in the file must be the relay's own")
         }
     }
 
@@ -43,7 +43,7 @@ struct TLSIdentity: Sendable {
     private static func chain(_ path: String) throws(AnnalsError) -> [NIOSSLCertificate] {
         let bytes = try read(path, "certificate")
         guard let chain = try? NIOSSLCertificate.fromPEMBytes(bytes), !chain.isEmpty else {
-            throw refusal("\(path) holds no certificate", "Give a PEM file that begins with the relay's own certificate")
+            throw refusal("\(path) contains no certificate", "Use a PEM file that begins with the relay's own certificate")
         }
         return chain
     }
@@ -51,7 +51,7 @@ struct TLSIdentity: Sendable {
     private static func key(_ path: String) throws(AnnalsError) -> NIOSSLPrivateKey {
         let bytes = try read(path, "key")
         guard let key = try? NIOSSLPrivateKey(bytes: bytes, format: .pem) else {
-            throw refusal("\(path) holds no private key that can be read", "Give a PEM file whose key has no passphrase")
+            throw refusal("\(path) contains no readable private key", "Use a PEM file with a key without a passphrase")
         }
         return key
     }
@@ -68,7 +68,7 @@ struct TLSIdentity: Sendable {
         do {
             return [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
         } catch {
-            let reason = FileManager.default.fileExists(atPath: path) ? "cannot be read" : "is not there"
+            let reason = FileManager.default.fileExists(atPath: path) ? "cannot be read" : "does not exist"
             throw refusal("the file \(path) of the TLS \(what) \(reason)", "Check its path and its permissions")
         }
     }

@@ -27,7 +27,7 @@ struct KeySet: Sendable {
             else { continue }
             if let key = await Self.key(jwk) { keys.append(key) }
         }
-        guard !keys.isEmpty else { throw Unusable(description: "it has no public key that signatures can be checked with") }
+        guard !keys.isEmpty else { throw Unusable(description: "it has no public key for signature checks") }
     }
 
     private static func key(_ jwk: JWK) async -> Key? {

@@ -55,7 +55,7 @@ actor KeySource {
             guard !isRequired else {
                 throw AnnalsError(.configuration, operation: "relay", reason, hint: "Check jwt.keys", underlying: error)
             }
-            logger.error("\(reason); web tokens are refused until they can")
+            logger.error("\(reason); web tokens are refused until the keys can be read")
         }
     }
 
@@ -98,7 +98,7 @@ actor KeySource {
             do {
                 try await readKeys()
             } catch {
-                logger.warning("the identity provider's keys were not read anew", metadata: ["reason": "\(Self.reason(error))"])
+                logger.warning("the identity provider's keys were not reloaded", metadata: ["reason": "\(Self.reason(error))"])
             }
             reading = nil
         }
@@ -120,7 +120,7 @@ actor KeySource {
             let request = HTTPRequest(url: address, headers: [("Accept", "application/jwk-set+json, application/json")], timeout: timeout)
             let response = try await client.send(request, maximumBody: largestBytes)
             await client.shutdown()
-            guard response.status == 200 else { throw KeySet.Unusable(description: "it answers with status \(response.status)") }
+            guard response.status == 200 else { throw KeySet.Unusable(description: "the server answered with status \(response.status)") }
             return response.body
         } catch {
             await client.shutdown()

@@ -37,16 +37,16 @@ enum WebTokenRefusal: Error, Hashable, CustomStringConvertible {
     var description: String {
         switch self {
         case .malformed: "The token cannot be read"
-        case .algorithm: "The token is signed in a way that is not taken here"
+        case .algorithm: "The signature algorithm of the token is not accepted"
         case .keyNotNamed: "The token does not name the key that signed it"
-        case .unknownKey: "The token is signed with a key that the identity provider does not have"
+        case .unknownKey: "The identity provider does not have the key that signed the token"
         case .signature: "The token's signature is wrong"
         case .expired: "The token has expired"
         case .notYetValid: "The token is not valid yet"
         case .issuer: "The token is from another issuer"
-        case .audience: "The token is meant for another audience"
+        case .audience: "The token is for another audience"
         case .missing(let claim): "The token lacks the claim \(claim)"
-        case .keysAway: "The identity provider's keys cannot be had now"
+        case .keysAway: "The identity provider's keys are not available now"
         }
     }
 }

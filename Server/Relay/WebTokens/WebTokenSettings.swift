@@ -32,11 +32,11 @@ package struct WebTokenSettings: Sendable, Hashable {
             guard condition else { throw AnnalsError(.configuration, operation: "relay", message, hint: hint) }
         }
         try require(
-            !keys.isEmpty, "web tokens need the identity provider's keys", "Name a JWKS file, or its http or https address, as jwt.keys")
-        try require(!issuer.isEmpty, "web tokens need an issuer", "Name the identity provider as jwt.issuer, as the claim iss has it")
-        try require(!audience.isEmpty, "web tokens need an audience", "Name as jwt.audience what the claim aud has for this relay")
-        try require(!claim.isEmpty, "web tokens need a claim that lists spaces", "Name it as jwt.claim; mostly it is annals")
+            !keys.isEmpty, "web tokens need the identity provider's keys", "Set jwt.keys to a JWKS file or its http or https URL")
+        try require(!issuer.isEmpty, "web tokens need an issuer", "Set jwt.issuer to the value of the claim iss")
+        try require(!audience.isEmpty, "web tokens need an audience", "Set jwt.audience to the value of the claim aud for this relay")
+        try require(!claim.isEmpty, "web tokens need a claim that lists spaces", "Set jwt.claim; the default is annals")
         try require(
-            (0...3600).contains(leewaySeconds), "a leeway of \(leewaySeconds) seconds is not one", "jwt.leeway-seconds is 0 to 3600")
+            (0...3600).contains(leewaySeconds), "jwt.leeway-seconds is \(leewaySeconds)", "Set a number from 0 to 3600")
     }
 }

@@ -134,7 +134,7 @@ package struct LogRow: Sendable {
     }
 
     private func unexpected(_ column: Int) -> RelayLogError {
-        .storage("column \(column) of a stored row is damaged")
+        .storage("column \(column) of a stored row is corrupt")
     }
 }
 

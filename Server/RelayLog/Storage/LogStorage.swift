@@ -52,7 +52,7 @@ package enum LogStorage {
             FROM annals_spaces WHERE name = ?1
             """
         guard let row = try db.row(locking ? sql + db.lockingClause : sql, [name]) else { return nil }
-        guard let lineage = Lineage(bytes: try row.bytes(1)) else { throw RelayLogError.storage("a space's lineage is damaged") }
+        guard let lineage = Lineage(bytes: try row.bytes(1)) else { throw RelayLogError.storage("a space's lineage is corrupt") }
         return Space(
             id: try row.integer(0), lineage: lineage, head: try row.position(2), horizon: try row.position(3), floor: try row.position(4),
             logBytes: try row.number(5), droppedBytes: try row.number(6), partChanges: try row.number(7),
@@ -124,7 +124,7 @@ package enum LogStorage {
             RETURNING id
             """
         guard let id = try db.integer(sql, [space, replica, last.counter, last.digest, last.position, now]) else {
-            throw RelayLogError.storage("no replica's row")
+            throw RelayLogError.storage("a replica was not stored")
         }
         return id
     }
@@ -267,7 +267,7 @@ package enum LogStorage {
 
         func read(_ db: any LogConnection) throws -> Run {
             let sql = "SELECT \(runColumns) FROM annals_runs WHERE space = ?1 AND position = ?2"
-            guard let row = try db.row(sql, [space, firstPosition]) else { throw RelayLogError.storage("a run is gone") }
+            guard let row = try db.row(sql, [space, firstPosition]) else { throw RelayLogError.storage("a run of the log is missing") }
             return try run(row)
         }
     }

@@ -10,7 +10,7 @@ enum QuarantineStorage {
             INSERT INTO annals_quarantines(space, owner, since) VALUES (?1, ?2, ?3)
             ON CONFLICT (space, owner) DO UPDATE SET since = annals_quarantines.since RETURNING since
             """
-        guard let since = try db.integer(sql, [space, owner, now]) else { throw RelayLogError.storage("no quarantine's row") }
+        guard let since = try db.integer(sql, [space, owner, now]) else { throw RelayLogError.storage("a quarantine was not stored") }
         try noteChange(of: space, in: db)
         return since
     }

@@ -34,7 +34,7 @@ enum RunningDigests {
         // batch has fewer transactions than the run.
         let skipped = Int(start.rawValue - run.firstPosition.rawValue) + 1
         guard run.firstPosition == found.firstPosition, skipped >= 0, skipped <= run.count else {
-            throw RelayLogError.storage("the runs at position \(position) are damaged")
+            throw RelayLogError.storage("the runs at position \(position) are corrupt")
         }
         let certificates = try run.header().certificates[(run.firstIndex + skipped)...]
         return certificates.prefix(Int(position.rawValue - start.rawValue)).reduce(before) { $0.following($1.digest) }

@@ -68,7 +68,7 @@ final class SQLiteDatabase: LogDatabase {
             AnnalsError(
                 .busy, operation: "relay", "\(path) is locked by another program", hint: "Try again", isRetryable: true, underlying: error)
         case .SQLITE_FULL:
-            AnnalsError(.diskFull, operation: "relay", "no space is left for \(path)", underlying: error)
+            AnnalsError(.diskFull, operation: "relay", "the disk has no space left for \(path)", underlying: error)
         default:
             AnnalsError(
                 .cannotCreate, operation: "relay", "cannot open \(path): \(RelayDatabase.reason(of: error))",

@@ -10,8 +10,8 @@ enum SQLiteSchema {
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard version <= formatVersion else {
             throw AnnalsError(
-                .newerFormat, operation: "relay", "the relay's data is of format \(version), this program knows \(formatVersion)",
-                hint: "Serve it with the newer annals")
+                .newerFormat, operation: "relay", "the relay's data has format \(version), this program supports up to \(formatVersion)",
+                hint: "Serve it with a newer version of annals")
         }
         guard version < formatVersion else { return }
         try db.inTransaction(.exclusive) {

@@ -191,7 +191,8 @@ public final class EditContext: Sendable {
     public func undo(to savepoint: Savepoint) throws {
         try state.withLock { state in
             guard savepoint.generation == state.generation else {
-                throw AnnalsError.editing("the savepoint is from before a save or discard", hint: "Undo only reaches back to that")
+                throw AnnalsError.editing(
+                    "the savepoint is older than the last save, discard or refresh", hint: "Use a savepoint that was made after it")
             }
             state.edits.undo(to: savepoint.edits)
         }

@@ -19,7 +19,8 @@ extension EditSet {
             if let known = rows[identifier] {
                 guard !known.hasProvisionalKey else {
                     throw AnnalsError.editing(
-                        "a row of \(table.name) came meanwhile with the key that stands for a new one here", hint: "Save first")
+                        "a fetched row of \(table.name) has the provisional key of a new row in this context",
+                        hint: "Save first, then fetch again")
                 }
                 if known.now == nil { continue }
                 guard known.hasEdits else {
@@ -28,8 +29,8 @@ extension EditSet {
                 }
                 guard row.row.scopes.isEmpty, row.row.prefetchedRows.isEmpty else {
                     throw AnnalsError.editing(
-                        "a row of \(table.name) has edits, and was fetched together with rows of other tables",
-                        hint: "Save first, or fetch them apart")
+                        "a fetched row of \(table.name) has unsaved edits, and the request also fetches rows of other tables",
+                        hint: "Save first, or fetch the tables with separate requests")
                 }
                 records.append(try known.decode(Record.self))
                 continue
@@ -55,7 +56,8 @@ extension EditSet {
         guard !table.columns.allSatisfy({ row.hasColumn($0.name) }) else { return (row, true) }
         let key = try table.primaryKey.map { place in
             guard row.hasColumn(table.columns[place].name) else {
-                throw AnnalsError.editing("a request for \(table.name) leaves its key out", hint: "Select the key's columns too")
+                throw AnnalsError.editing(
+                    "the request for \(table.name) does not select the primary key", hint: "Select the key columns as well")
             }
             return Value(row[table.columns[place].name] as DatabaseValue)
         }

@@ -98,7 +98,9 @@ public struct EditSet: Sendable {
         stayBelow(values, at: table.numberedPlaces)
         let identifier = try identifier(of: values, table)
         var row = rows[identifier] ?? EditedRow(table: table, base: nil, now: nil, hasProvisionalKey: isProvisional, asOf: newest)
-        guard row.now == nil else { throw AnnalsError.editing("the row of \(table.name) is there already", hint: "Update it") }
+        guard row.now == nil else {
+            throw AnnalsError.editing("the inserted row of \(table.name) already exists", hint: "Update it instead")
+        }
         // Inserting the key of a row that is to be deleted updates that row.
         row.now = zip(values, row.base ?? values.map { _ in nil }).map { $0 ?? $1 }
         renamed[identifier] = nil
@@ -116,7 +118,7 @@ public struct EditSet: Sendable {
         guard var row = rows[identifier], let now = row.now else {
             throw AnnalsError.editing(
                 "the row of \(table.name) was not read here, or is to be deleted",
-                hint: "Fetch it in this context, or say from what it was edited")
+                hint: "Fetch it in this context, or call update(_:from:) with the record as it was read")
         }
         // A record can write a value in another form than the stored one. So the record is compared with what it would write for
         // the known row.
@@ -166,7 +168,8 @@ public struct EditSet: Sendable {
         let (old, new) = (try RecordCoding.encode(before, table), try RecordCoding.encode(changed, table))
         let called = try identifier(of: old, table)
         guard try identifier(of: new, table) == called else {
-            throw AnnalsError.editing("a row of \(table.name) got another key", hint: "Delete it and insert it anew")
+            throw AnnalsError.editing(
+                "the edit changed the primary key of a row of \(table.name)", hint: "Delete the row and insert a new one")
         }
         guard var row = rows[current(called)], row.now != nil else { throw Self.notKnown(table) }
         let isAsBefore = try RecordCoding.encode(row.decode(Record.self), table) == old
@@ -238,7 +241,8 @@ public struct EditSet: Sendable {
     func table<Record: TableRecord>(of type: Record.Type) throws -> DeclaredTable {
         guard let table = catalog[Record.databaseTableName], table.kind == .table, !table.primaryKey.isEmpty else {
             throw AnnalsError.editing(
-                "there is no table \(Record.databaseTableName) with a primary key", hint: "Rows can only be edited that have one")
+                "there is no table \(Record.databaseTableName) with a primary key",
+                hint: "Only rows with a primary key can be edited; check databaseTableName")
         }
         return table
     }
@@ -246,7 +250,8 @@ public struct EditSet: Sendable {
     private func identifier(of values: [Value?], _ table: DeclaredTable) throws -> PersistentIdentifier {
         let key = table.primaryKey.compactMap { values[$0] }
         guard key.count == table.primaryKey.count, !key.contains(where: \.isNull) else {
-            throw AnnalsError.editing("a record of \(table.name) has no key", hint: "Give it one before it is inserted")
+            throw AnnalsError.editing(
+                "a record of \(table.name) has no primary key value", hint: "Set the key before you insert the record")
         }
         return PersistentIdentifier(table: table.name, key: key)
     }

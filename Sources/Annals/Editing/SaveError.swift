@@ -40,7 +40,8 @@ extension AnnalsError {
     static func othersChanged(_ conflicts: [MergeConflict]) -> AnnalsError {
         let tables = Set(conflicts.map(\.identifier.table)).sorted().joined(separator: ", ")
         return AnnalsError(
-            .conflict, operation: "save", "others changed \(conflicts.count == 1 ? "a row" : "\(conflicts.count) rows") of \(tables) since",
+            .conflict, operation: "save",
+            "\(conflicts.count == 1 ? "a row" : "\(conflicts.count) rows") of \(tables) changed since the last read",
             hint: "Nothing was saved. Refresh and save again, or save with a merge policy", underlying: SaveError.conflicts(conflicts))
     }
 
@@ -50,21 +51,23 @@ extension AnnalsError {
         let place = columns.isEmpty ? first?.table ?? "" : columns
         let reason =
             switch first?.kind {
-            case .unique: "a unique value is taken"
-            case .foreignKey: "a foreign key would be broken"
-            case .notNull: "a value is missing"
-            case .check: "a CHECK refuses a row"
+            case .unique: "another row has a unique value of a saved row"
+            case .foreignKey: "a foreign key would be violated"
+            case .notNull: "a NOT NULL column has no value"
+            case .check: "a CHECK constraint refuses a row"
             case .datatype: "a value has the wrong type"
-            case .trigger, nil: "a row is refused"
+            case .trigger, nil: "a constraint or trigger refuses a row"
             }
         let what = place.isEmpty ? reason : "\(reason): \(place)"
         return AnnalsError(
-            .constraint, operation: "save", what, hint: "Nothing was saved", underlying: SaveError.constraints(conflicts))
+            .constraint, operation: "save", what, hint: "Nothing was saved. Correct the values and save again",
+            underlying: SaveError.constraints(conflicts))
     }
 
     static func validation(_ row: PersistentIdentifier, _ error: any Error) -> AnnalsError {
         AnnalsError(
-            .validation, operation: "save", "a row of \(row.table) is not valid", hint: "Nothing was saved",
+            .validation, operation: "save", "the validation of a row of \(row.table) failed",
+            hint: "Nothing was saved. Correct the record and save again",
             underlying: SaveError.validation(row, error))
     }
 

@@ -20,7 +20,8 @@ extension Saving {
         for (identifier, row) in edits.rows.lazy.filter({ $0.value.hasEdits }).sorted(by: { $0.value.order < $1.value.order }) {
             guard let table = session.catalog[identifier.table], table.columns.map(\.name) == row.table.columns.map(\.name) else {
                 throw AnnalsError.editing(
-                    "the table \(identifier.table) was changed since its rows were read", hint: "Discard the edits and make them anew")
+                    "the schema of the table \(identifier.table) changed after its rows were read",
+                    hint: "Discard the edits, fetch and edit again")
             }
             if row.isInserted {
                 waiting.append(PlannedRow(identifier: identifier, row: row, action: .insert, values: row.now ?? []))
@@ -122,7 +123,8 @@ extension Saving {
         let open = conflicts.filter { if case .unresolved = $0.resolution { true } else { false } }
         guard open.isEmpty else { throw AnnalsError.othersChanged(open) }
         guard conflicts.map(\.identifier) == found.map(\.identifier) else {
-            throw AnnalsError.editing("a merge policy took conflicts away", hint: "Set the resolution of each, and leave their order")
+            throw AnnalsError.editing(
+                "the merge policy resolver removed or reordered conflicts", hint: "Set each resolution; keep the number and order")
         }
         for (found, conflict) in zip(found, conflicts) { try resolve(found, conflict.resolution) }
         settledConflicts = conflicts
@@ -161,7 +163,8 @@ extension Saving {
         var row = row
         for (name, value) in named {
             guard let place = table.place(of: name) else {
-                throw AnnalsError.editing("the table \(table.name) has no column \(name)", hint: "A merge policy set it")
+                throw AnnalsError.editing(
+                    "the table \(table.name) has no column \(name)", hint: "The merge policy resolver set it: return existing columns only")
             }
             guard !table.primaryKey.contains(place) else { continue }
             row[place] = try session.asStored(Value(value), place, of: table)

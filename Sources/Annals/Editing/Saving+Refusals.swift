@@ -18,7 +18,8 @@ extension Saving {
         var refused: [(planned: PlannedRow, conflict: ConstraintConflict)] = []
         for planned in waiting where planned.refusal != nil { refused.append((planned, try conflict(planned))) }
         guard !refused.isEmpty else {
-            throw AnnalsError.editing("new rows refer to each other in a circle", hint: "Save one of them first")
+            throw AnnalsError.editing(
+                "new rows refer to each other in a cycle", hint: "Save one row without its reference first, then set the reference")
         }
         guard refused.allSatisfy({ $0.conflict.kind == .unique && !$0.conflict.others.isEmpty }),
             !refused.contains(where: isOwn)
@@ -50,7 +51,9 @@ extension Saving {
             var conflicts = refused.map(\.conflict)
             try ClosureError.passing { try resolver.resolve(constraintConflicts: &conflicts, in: db) }
             guard conflicts.count == refused.count else {
-                throw AnnalsError.editing("a merge policy took conflicts away", hint: "Set the resolution of each, and leave their order")
+                throw AnnalsError.editing(
+                    "the merge policy resolver changed the number of conflicts", hint: "Set each resolution; do not add or remove conflicts"
+                )
             }
             for place in refused.indices where isNew(conflicts[place].resolution, for: refused[place]) {
                 refused[place].conflict.resolution = conflicts[place].resolution

@@ -64,7 +64,7 @@ public struct Query<Record: FetchableRecord & TableRecord & Sendable>: Sendable 
     /// Limits the number of rows, after skipping `offset` rows. To read pages, use `Store.page`: its cost does not grow with the
     /// position of the page, and inserts and deletes do not shift its pages.
     public func limit(_ count: Int, offset: Int = 0) -> Self {
-        precondition(count >= 0 && offset >= 0, "a limit and an offset count rows")
+        precondition(count >= 0 && offset >= 0, "a limit and an offset must not be negative")
         return with { ($0.limit, $0.offset) = (count, offset) }
     }
 

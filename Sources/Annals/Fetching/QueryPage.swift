@@ -43,7 +43,7 @@ extension Store {
     ///
     /// - Throws: `AnnalsError`: `usage` for a column that does not exist, or that the query orders by and does not select.
     public func page<Record>(_ query: Query<Record>, after mark: PageMark? = nil, size: Int) async throws -> QueryPage<Record> {
-        precondition(size > 0, "a page has rows")
+        precondition(size > 0, "the page size must be at least 1")
         return try await reading(query) { db in
             let keyset = try Keyset(query, db)
             var behind = keyset.query
@@ -120,8 +120,8 @@ struct Keyset<Record: FetchableRecord & TableRecord & Sendable> {
         try query.orderings.map { ordering in
             guard let value: DatabaseValue = row[ordering.column] else {
                 throw AnnalsError(
-                    .usage, operation: "fetch", "the query orders by \(ordering.column), which its rows do not bring along",
-                    hint: "Select it as well")
+                    .usage, operation: "fetch", "the query orders by \(ordering.column) but does not select it",
+                    hint: "Select this column as well")
             }
             return value
         }
@@ -140,7 +140,7 @@ struct Keyset<Record: FetchableRecord & TableRecord & Sendable> {
 
     /// Greater in the first column, or equal there and greater in the second, and so on.
     func behind(_ values: [DatabaseValue]) -> SQLExpression {
-        precondition(values.count == query.orderings.count, "the mark is of another query")
+        precondition(values.count == query.orderings.count, "the mark belongs to a query with other orderings")
         var choices: [SQLExpression] = []
         var equal: [SQLExpression] = []
         for (ordering, value) in zip(query.orderings, values) {

@@ -24,7 +24,7 @@ enum UnknownNames {
     static func column(_ name: String, of table: String?, _ columns: [ColumnInfo], _ error: DatabaseError? = nil) -> AnnalsError {
         AnnalsError(
             .usage, operation: "fetch", table.map { "the table \($0) has no column \(name)" } ?? "there is no column \(name)",
-            hint: columns.isEmpty ? nil : "It has \(columns.map(\.name).joined(separator: ", "))", underlying: error)
+            hint: columns.isEmpty ? nil : "Its columns are \(columns.map(\.name).joined(separator: ", "))", underlying: error)
     }
 }
 

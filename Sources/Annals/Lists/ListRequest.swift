@@ -24,8 +24,8 @@ struct ListRequest<Item: FetchableRecord & Sendable> {
             let plain = try sql(request)
             guard try sql(request.unordered()) != plain else {
                 throw AnnalsError(
-                    .usage, operation: "list", "the list of \(table) has no order",
-                    hint: "Order the request: a list without an order is another one each time it is read")
+                    .usage, operation: "list", "the request for the list of \(table) is not ordered",
+                    hint: "Add an ordering: without one, SQLite may return the rows in a different order each time")
             }
             // The primary key is added at the end of the ordering. If an association has an ordering, the key would precede it,
             // so the request keeps its own ordering.
@@ -63,8 +63,8 @@ struct ListRequest<Item: FetchableRecord & Sendable> {
             try keyColumns.map { column in
                 guard let value: DatabaseValue = row[column] else {
                     throw AnnalsError(
-                        .usage, operation: "list", "the list of \(table) does not select \(column), by which its items are known",
-                        hint: keyColumns == ["rowid"] ? "Give the table a primary key" : "Select it as well")
+                        .usage, operation: "list", "the request for the list of \(table) does not select the key column \(column)",
+                        hint: keyColumns == ["rowid"] ? "Give the table a primary key" : "Select this column as well")
                 }
                 return value
             })

@@ -106,7 +106,7 @@ where Item.ID: Hashable & Sendable {
             let key = try list.key(of: row)
             guard seen.insert(key).inserted else {
                 throw AnnalsError(
-                    .usage, operation: "list", "the list of \(list.table) has a row twice",
+                    .usage, operation: "list", "the request for the list of \(list.table) returns a row twice",
                     hint: "Use including(all:), or group by the primary key")
             }
             gone.remove(key)
@@ -148,7 +148,7 @@ where Item.ID: Hashable & Sendable {
         }
         guard new.items.count == new.itemIdentifiers.count else {
             throw AnnalsError(
-                .usage, operation: "list", "two rows of the list have the same id", hint: "Let the id be made of the primary key")
+                .usage, operation: "list", "two rows of the list have the same id", hint: "Derive the id from the primary key")
         }
         new.renumberings = old?.renumberings ?? []
         if !renamed.isEmpty { new.renumberings.append((new.number, renamed)) }

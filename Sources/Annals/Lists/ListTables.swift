@@ -29,8 +29,8 @@ struct ListTables {
     func check(_ table: String) throws {
         guard tracked.isEmpty else { return }
         throw AnnalsError(
-            .notTracked, operation: "list", "the list of \(table) reads no table that has history",
-            hint: "Track \(table); history is what tells a list of changes")
+            .notTracked, operation: "list", "no table that the list of \(table) reads has history",
+            hint: "Track \(table): a list finds changes in history")
     }
 }
 

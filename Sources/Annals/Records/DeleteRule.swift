@@ -44,7 +44,7 @@ extension GRDB.TableDefinition {
     public func belongsTo(
         _ name: String, inTable table: String? = nil, deleteRule: DeleteRule, isRequired: Bool = false, isIndexed: Bool = true
     ) {
-        precondition(!(isRequired && deleteRule == .nullify), "what must refer to a row cannot refer to none")
+        precondition(!(isRequired && deleteRule == .nullify), "a required reference cannot have the delete rule nullify")
         if deleteRule == .noAction {
             let column = column("\(name)Id")
             if isRequired { column.notNull() }

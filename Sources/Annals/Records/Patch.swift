@@ -47,7 +47,8 @@ public struct Patch<Record: TableRecord>: Hashable, Sendable {
         let key = try db.primaryKey(table).columns
         guard key.count == 1 else {
             throw AnnalsError(
-                .usage, operation: "update", "the primary key of \(table) has \(key.count) columns", hint: "Give a value for each")
+                .usage, operation: "update", "the primary key of \(table) has \(key.count) columns",
+                hint: "Use a PersistentIdentifier with a value for each")
         }
         try apply(toKey: [key[0]: id.databaseValue], columns, db)
     }
@@ -56,7 +57,8 @@ public struct Patch<Record: TableRecord>: Hashable, Sendable {
     public func apply(to identifier: PersistentIdentifier, in db: Database) throws {
         let key = try db.primaryKey(Record.databaseTableName).columns
         guard key.count == identifier.key.count, identifier.table.lowercased() == Record.databaseTableName.lowercased() else {
-            throw AnnalsError(.usage, operation: "update", "the identifier is of another table than \(Record.databaseTableName)")
+            throw AnnalsError(
+                .usage, operation: "update", "the identifier does not fit the table \(Record.databaseTableName) and its primary key")
         }
         let values = identifier.key.map(\.databaseValue)
         try apply(toKey: Dictionary(uniqueKeysWithValues: zip(key, values)), db.columns(in: Record.databaseTableName), db)

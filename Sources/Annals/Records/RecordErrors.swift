@@ -15,7 +15,8 @@ enum RecordErrors {
 
     static func notFound(_ operation: String, _ table: String, _ error: (any Error)? = nil) -> AnnalsError {
         AnnalsError(
-            .rowNotFound, operation: operation, "the table \(table) has no such row", hint: "It was deleted, or never inserted",
+            .rowNotFound, operation: operation, "the table \(table) has no row with this key",
+            hint: "The row was deleted or never inserted: insert it",
             underlying: error)
     }
 }

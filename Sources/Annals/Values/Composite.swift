@@ -37,7 +37,7 @@ public struct Composite: Hashable, Sendable {
     ///   - name: the property's name, as its coding key spells it.
     ///   - columns: the properties of the struct, each with the type of its column.
     public init(_ name: String, _ columns: KeyValuePairs<String, Database.ColumnType>) {
-        precondition(!columns.isEmpty, "a composite has columns")
+        precondition(!columns.isEmpty, "a composite needs at least one column")
         self.name = name
         parts = columns.map { Part(name: $0.key, type: $0.value) }
     }
@@ -47,7 +47,7 @@ public struct Composite: Hashable, Sendable {
 
     /// The column of one of the struct's properties.
     public subscript(part: String) -> Column {
-        precondition(parts.contains { $0.name == part }, "the composite \(name) has no \(part)")
+        precondition(parts.contains { $0.name == part }, "the composite \(name) has no property \(part)")
         return Column(prefix + part)
     }
 
@@ -78,7 +78,9 @@ extension CompositeRecord {
         try Self.checkComposites(in: row)
         let base = try FetchableRecordDecoder().decode(LocalNames<Self>.self, from: row).coding
         let columns = try FetchableRecordDecoder().decode(ColumnNames<Self>.self, from: row).coding
-        guard case .reading(let base) = base, case .reading(let columns) = columns else { preconditionFailure("a row is read") }
+        guard case .reading(let base) = base, case .reading(let columns) = columns else {
+            preconditionFailure("decoding a row must pass a decoder")
+        }
         try self.init(from: FlatteningDecoder(base: base, columns: columns, composites: Self.compositesByName))
     }
 
@@ -106,8 +108,9 @@ extension CompositeRecord {
                 DecodingError.Context(
                     codingPath: [],
                     debugDescription: """
-                        the row has no column of the composite \(composite.name) of \(Self.self); they are called \
-                        \(composite.columnNames.joined(separator: ", ")), whatever the record's strategy for columns
+                        the row has no column of the composite \(composite.name) of \(Self.self); the columns must be named \
+                        \(composite.columnNames.joined(separator: ", ")), because the record's column strategy does not apply to \
+                        them
                         """))
         }
     }

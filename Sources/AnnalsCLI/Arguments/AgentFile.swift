@@ -38,18 +38,20 @@ struct AgentFile: Hashable, Sendable {
                             switch name {
                             case "path": entry.path = resolved(try file.text(node, "a path"))
                             case "credential-file": entry.credentialFile = resolved(try file.text(node, "the path of a file"))
-                            default: throw file.refused(node, "\(name) is neither path nor credential-file")
+                            default: throw file.refused(node, "\(name) is not a setting of a store: use path or credential-file")
                             }
                         }
                     }
-                    guard !entry.path.isEmpty else { throw file.refused(node, "a store without a path") }
-                    guard !stores.contains(where: { $0.path == entry.path }) else { throw file.refused(node, "\(entry.path) stands twice") }
+                    guard !entry.path.isEmpty else { throw file.refused(node, "this store has no path") }
+                    guard !stores.contains(where: { $0.path == entry.path }) else {
+                        throw file.refused(node, "the store \(entry.path) is listed twice")
+                    }
                     stores.append(entry)
                 }
-            default: throw file.refused(node, "\(name) is none of stores, credential-file and follow-relay")
+            default: throw file.refused(node, "\(name) is not a setting: use stores, credential-file or follow-relay")
             }
         }
-        guard !stores.isEmpty else { throw file.refused(nil, "it names no store") }
+        guard !stores.isEmpty else { throw file.refused(nil, "the file lists no store") }
         for index in stores.indices { stores[index].followsRelay = followsRelay }
         for index in stores.indices where stores[index].credentialFile == nil { stores[index].credentialFile = credentialFile }
     }

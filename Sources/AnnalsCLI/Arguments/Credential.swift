@@ -7,7 +7,7 @@ struct CredentialOptions: ParsableArguments {
     @Option(
         name: .customLong("credential-file"),
         help:
-            "A file that holds the relay's token; a store remembers where it is. Without one the environment's ANNALS_CREDENTIAL is used.",
+            "A file with the relay's token; the store remembers its path. Without a file, ANNALS_CREDENTIAL in the environment is used.",
         completion: .file())
     var file: String?
 
@@ -62,7 +62,7 @@ enum Credential {
         }
         guard data.count < maximumBytes else {
             throw AnnalsError(
-                .configuration, "\(path) does not hold a token", hint: "A token is one word, as annals relay token create prints it")
+                .configuration, "\(path) does not contain a token", hint: "A token is one word, as annals relay token create prints it")
         }
         return try check(String(decoding: data, as: UTF8.self), from: path)
     }
@@ -72,7 +72,7 @@ enum Credential {
         let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
         guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw AnnalsError(
-                .configuration, "\(place) does not hold a token", hint: "A token is one word, as annals relay token create prints it")
+                .configuration, "\(place) does not contain a token", hint: "A token is one word, as annals relay token create prints it")
         }
         return token
     }

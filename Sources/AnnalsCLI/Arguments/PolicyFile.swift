@@ -18,7 +18,7 @@ enum PolicyFile {
             case "space": settings += try rules(node, of: nil, file)
             case "tables":
                 for (table, node) in try file.pairs(node) { settings += try rules(node, of: table, file) }
-            default: throw file.refused(node, "\(name) is neither space nor tables")
+            default: throw file.refused(node, "\(name) is not a setting: use space or tables")
             }
         }
         return settings
@@ -32,7 +32,8 @@ enum PolicyFile {
                 }
             }
             guard let aspect = PolicyAspect(rawValue: name) else {
-                throw file.refused(node, "\(name) is not update, delete, unique, key, whole, schema\(table == nil ? "" : " or columns")")
+                throw file.refused(
+                    node, "\(name) is not a setting: use update, delete, unique, key, whole, schema\(table == nil ? "" : " or columns")")
             }
             return [PolicySetting(table: table, aspect: aspect.aspect, policy: try policy(node, file))]
         }

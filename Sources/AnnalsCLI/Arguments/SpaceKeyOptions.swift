@@ -8,7 +8,7 @@ import Foundation
 struct SpaceKeyOptions: ParsableArguments {
     @Option(
         name: .customLong("space-key-file"),
-        help: "A file that holds the space's key, as annals key new makes it: the relay then keeps nothing that it can read.",
+        help: "A file with the key of an encrypted space, as annals key new creates it; the relay cannot read such a space.",
         completion: .file())
     var file: String?
 

@@ -10,15 +10,15 @@ struct TrustOptions: ParsableArguments {
     @Option(
         name: .customLong("ca-file"),
         help: """
-            A PEM file of certificates to trust at the relay's address, instead of the system's; the store remembers it. \
-            "system" forgets it.
+            A PEM file with the certificates to trust for the relay, instead of the system's. The store remembers its path; "system" \
+            returns to the system's certificates.
             """,
         completion: .file())
     var file: String?
     @Option(
         name: .customLong("pin"),
         help: ArgumentHelp(
-            "The relay's key must be this one, as sha256//BASE64; several may be given. The store remembers them; \"none\" forgets them.",
+            "Accept only a relay with this public key, as sha256//BASE64; repeatable. The store remembers the keys; \"none\" removes them.",
             valueName: "key"))
     var pins: [PinnedKey] = []
 
@@ -39,7 +39,7 @@ struct TrustOptions: ParsableArguments {
         let trust = filled(from: remembered)
         guard address.lowercased().hasPrefix("https://") || trust == RelayTrust() else {
             throw AnnalsError(
-                .usage, operation: "connect", "\(address) has no certificate to check", hint: "--ca-file and --pin go with https://")
+                .usage, operation: "connect", "\(address) is not an https address", hint: "--ca-file and --pin need https://")
         }
         if let path = trust.caFile { try Self.check(path) }
         return trust
@@ -47,13 +47,13 @@ struct TrustOptions: ParsableArguments {
 
     private static func check(_ path: String) throws {
         guard FileManager.default.fileExists(atPath: path) else {
-            throw AnnalsError(.fileNotFound, "there is no file \(path) of certificates", hint: "Name a PEM file with --ca-file")
+            throw AnnalsError(.fileNotFound, "there is no certificate file \(path)", hint: "Name a PEM file with --ca-file")
         }
         guard let file = FileHandle(forReadingAtPath: path), let data = try? file.readToEnd() else {
             throw AnnalsError(.notPermitted, "the certificates in \(path) cannot be read", hint: "Check its permissions")
         }
         guard String(decoding: data, as: UTF8.self).contains("CERTIFICATE-----") else {
-            throw AnnalsError(.configuration, "\(path) holds no certificate", hint: "Name a PEM file with --ca-file")
+            throw AnnalsError(.configuration, "\(path) contains no certificate", hint: "Name a PEM file with --ca-file")
         }
     }
 }

@@ -7,10 +7,10 @@ struct BlameCommand: AsyncParsableCommand {
         commandName: "blame",
         abstract: "Show who wrote each column of a row, and when.",
         discussion: """
-            KEY is the row's key: of a compound key the values one after another, in the key's order. A value is a number, X'…' for \
-            bytes, 'text', or text as it stands; a negative number stands after --. Of a row that is gone it shows who deleted it and the last values. What is older \
-            than the history of its table was written before history. It looks backward through the table's changes until it \
-            finds where the row was inserted.
+            KEY is the row's primary key; for a compound key, give the values in the key's order. A value is a number, X'…' for \
+            bytes, 'text', or plain text; put -- before a negative number. For a deleted row, the command shows who deleted it and \
+            its last values. "before history" marks a value that is older than the history of its table. The command reads the \
+            table's changes backward until it finds the row's insert.
 
             Examples:
               annals blame shop.db customer 7

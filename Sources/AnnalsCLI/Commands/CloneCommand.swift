@@ -7,12 +7,12 @@ import ArgumentParser
 struct CloneCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clone",
-        abstract: "Make a new replica from a space.",
+        abstract: "Create a new replica from a space.",
         discussion: """
-            The new file has the space's rows and its whole schema: indexes, views, triggers, user_version. Tables that the \
-            space does not track come empty, except full-text indexes of its rows. The file appears when it is whole.
+            The new file has the space's rows and its whole schema: indexes, views, triggers, user_version. Tables that the space \
+            does not track are empty, except full-text indexes of its rows. The file appears only when it is complete.
 
-            A space that was made with a key needs the same key here, or nothing is made (78).
+            An encrypted space needs its key file (--space-key-file); without it no file is created (78).
 
             Examples:
               annals clone http://127.0.0.1:8640 shop laptop.db
@@ -24,9 +24,9 @@ struct CloneCommand: AsyncParsableCommand {
     var url: String
     @Argument(help: "The space.")
     var space: SpaceName
-    @Argument(help: "The file to make; it must not exist.", completion: .file())
+    @Argument(help: "The file to create; it must not exist.", completion: .file())
     var store: String
-    @Option(help: "What history and the relay call this replica. (default: the host's name)")
+    @Option(help: "The name of this replica in history and at the relay. (default: the host's name)")
     var name: String?
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
@@ -61,13 +61,13 @@ struct CloneCommand: AsyncParsableCommand {
             if !clone.unusableSnapshots.isEmpty {
                 let positions = clone.unusableSnapshots.map { "\($0)" }.joined(separator: ", ")
                 console.note(
-                    "annals: note: the snapshot at position \(positions) cannot be used, so an older one and the log were taken. "
+                    "annals: note: the snapshot at position \(positions) cannot be used, so an older one and the log were used. "
                         + "Tell the relay's operator")
             }
             if !clone.emptyTables.isEmpty {
                 let (count, names) = (clone.emptyTables.count, clone.emptyTables.joined(separator: ", "))
                 console.note(
-                    "annals: note: \(Count.of(count, "untracked table")) \(count == 1 ? "comes" : "come") empty: \(PrintableText.of(names))"
+                    "annals: note: \(Count.of(count, "untracked table")) \(count == 1 ? "is" : "are") empty: \(PrintableText.of(names))"
                 )
             }
         }

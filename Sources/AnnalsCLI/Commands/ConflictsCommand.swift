@@ -6,10 +6,10 @@ import ArgumentParser
 struct ConflictsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "conflicts",
-        abstract: "List the conflicts that were settled, and what lost.",
+        abstract: "List settled conflicts with the values that were not kept.",
         discussion: """
-            The journal is the same on every replica at the same position. "stored" is what the space held, "incoming" what \
-            the replica wanted whose work came second, "base" what that replica had seen.
+            The journal is the same on every replica at the same position. For each conflict, "stored" is the value in the space, \
+            "incoming" is the value of the replica that synced second, and "base" is the value from which that replica started.
 
             Examples:
               annals conflicts shop.db
@@ -17,7 +17,7 @@ struct ConflictsCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var argument: StoreArgument
-    @Flag(help: "Only those that wait for a decision.")
+    @Flag(help: "Only conflicts that wait for a decision.")
     var unresolved = false
     @OptionGroup var output: OutputOptions
 

@@ -6,12 +6,13 @@ import ArgumentParser
 struct ConsumersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "consumers",
-        abstract: "List who reads a store's history, and how far; register, move or remove a reader.",
+        abstract: "List the consumers of a store's history; register, move or remove a consumer.",
         discussion: """
-            A consumer's place is kept in the store. A purge leaves what it has not read, until it has been idle for longer \
-            than its lease. A joined store has one more, sync: what it has not pushed yet.
+            A consumer is a named reader of history; the store keeps its position. A purge keeps what a consumer has not read, until \
+            the consumer has been idle for longer than its lease. A joined store has one more consumer, sync, for what is not pushed \
+            yet.
 
-            A script reads with annals history --consumer, and says with --acknowledge what it has taken care of.
+            A script reads with annals history --consumer, and records with --acknowledge what it has processed.
 
             Examples:
               annals consumers shop.db
@@ -22,17 +23,17 @@ struct ConsumersCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var argument: StoreArgument
-    @Option(help: ArgumentHelp("Begin a consumer, or give one another place and lease.", valueName: "name"))
+    @Option(help: ArgumentHelp("Register a consumer, or give one another position and lease.", valueName: "name"))
     var register: String?
-    @Option(help: ArgumentHelp("With --register: what it has read already; without it everything up to now.", valueName: "token"))
+    @Option(help: ArgumentHelp("With --register: the last token that it has read already. (default: the latest)", valueName: "token"))
     var from: String?
-    @Option(help: ArgumentHelp("With --register: after how long idle it no longer holds back a purge.", valueName: "duration"))
+    @Option(help: ArgumentHelp("With --register: how long it may be idle before a purge no longer waits for it.", valueName: "duration"))
     var lease: Lifetime?
-    @Option(help: ArgumentHelp("Note that a consumer has read up to --to.", valueName: "name"))
+    @Option(help: ArgumentHelp("Record that a consumer has read up to --to.", valueName: "name"))
     var acknowledge: String?
     @Option(help: ArgumentHelp("With --acknowledge: the last token that it has read.", valueName: "token"))
     var to: String?
-    @Option(help: ArgumentHelp("Forget a consumer.", valueName: "name"))
+    @Option(help: ArgumentHelp("Remove a consumer.", valueName: "name"))
     var remove: String?
     @OptionGroup var output: OutputOptions
 
@@ -40,8 +41,8 @@ struct ConsumersCommand: AsyncParsableCommand {
         guard [register, acknowledge, remove].compactMap(\.self).count <= 1 else {
             throw ValidationError("Give one of --register, --acknowledge and --remove at a time.")
         }
-        if register == nil, from != nil || lease != nil { throw ValidationError("--from and --lease go with --register.") }
-        if (acknowledge == nil) != (to == nil) { throw ValidationError("--acknowledge and --to go together.") }
+        if register == nil, from != nil || lease != nil { throw ValidationError("--from and --lease need --register.") }
+        if (acknowledge == nil) != (to == nil) { throw ValidationError("Give --acknowledge and --to together.") }
     }
 
     func run() async throws {
@@ -79,7 +80,7 @@ struct ConsumersCommand: AsyncParsableCommand {
             table.append([
                 Table.Cell(status.consumer.name), Table.Cell(status.token.description), Table.Cell(status.unread),
                 Table.Cell(status.lastSeen.map { Timestamp.text($0) } ?? ""),
-                Table.Cell(status.consumer.lease.map { Lifetime.text($0) } ?? (status.kind == .push ? "" : "for ever")),
+                Table.Cell(status.consumer.lease.map { Lifetime.text($0) } ?? (status.kind == .push ? "" : "forever")),
                 Table.Cell(status.state.rawValue, colour: status.state == .live ? nil : .red),
             ])
         }

@@ -3,18 +3,18 @@ import ArgumentParser
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "Show the whole story on two replicas and a relay, in a temporary folder.",
+        abstract: "Show tracking, sync, conflicts and history with two replicas and a relay in a temporary folder.",
         discussion: """
-            Two machines work on the same rows while they are apart, sync, and end up equal; conflicts, history and an earlier \
-            moment are shown. Everything that is printed is read back from the files. Ends with status 1 if the two sides \
-            differ.
+            Two replicas change the same rows offline, sync, and have equal rows afterwards. The demo shows the conflicts, the \
+            history and an earlier state. Everything that it prints is read back from the files. The exit status is 1 if the two \
+            sides differ.
 
             Examples:
               annals demo
               annals demo --store my.db
             """)
 
-    @Option(help: "Show it on a copy of this SQLite file, which itself is only read.", completion: .file())
+    @Option(help: "Use a copy of this SQLite file. The file itself is only read.", completion: .file())
     var store: String?
     @OptionGroup var output: PlainOutputOptions
 

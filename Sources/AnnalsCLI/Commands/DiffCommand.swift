@@ -9,12 +9,12 @@ struct DiffCommand: AsyncParsableCommand {
         commandName: "diff",
         abstract: "Show the rows that differ between two points of history; exit status 1 if any do.",
         discussion: """
-            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. It is the net \
-            difference from the first to the second, which may be the older one: a row that came back to where it was is not told. \
-            Rows are compared by their keys, in the tables and columns that there are now.
+            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. The command shows the \
+            net difference from the first to the second point; the second may be the older one. A row that changed and changed back \
+            is not shown. Rows are compared by key, in the current tables and columns.
 
-            --sql prints statements that turn the first state into the second. Any sqlite3 can run them, with -bail; they turn \
-            foreign keys off for their connection and are one transaction.
+            --sql prints statements that turn the first state into the second. Run them with sqlite3 -bail. They are one \
+            transaction, and turn foreign keys off for their connection.
 
             Examples:
               annals diff shop.db 12 latest
@@ -32,7 +32,7 @@ struct DiffCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        if sql, output.json { throw ValidationError("--sql and --json exclude each other.") }
+        if sql, output.json { throw ValidationError("--sql and --json cannot be combined.") }
     }
 
     func run() async throws {

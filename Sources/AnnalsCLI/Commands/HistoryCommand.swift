@@ -8,8 +8,9 @@ struct HistoryCommand: AsyncParsableCommand {
         commandName: "history",
         abstract: "List transactions and what they changed, oldest first.",
         discussion: """
-            A TOKEN is what this command prints, a transaction's number, an ISO 8601 date, start or latest. --after and \
-            --before leave out the token's own transaction, and those of exactly that date. What other programs wrote is sealed first.
+            A TOKEN is what this command prints, a transaction's number, an ISO 8601 date, start or latest. --after and --before \
+            exclude the token's own transaction, and those of exactly that date. Changes of other programs that are not in history \
+            yet are recorded first.
 
             Examples:
               annals history shop.db --values
@@ -28,16 +29,16 @@ struct HistoryCommand: AsyncParsableCommand {
     var author: String?
     @Option(help: "Only transactions that changed this table, and only their changes of it.")
     var table: String?
-    @Option(help: "local, external, imported, migration or rebase.")
+    @Option(help: "Only transactions of this origin: local, external, imported, migration or rebase.")
     var origin: HistoryOriginFilter?
-    @Option(help: "At most so many transactions, the oldest.")
+    @Option(help: "The maximum number of transactions, oldest first.")
     var limit: Int?
     @Flag(help: "Print old and new values.")
     var values = false
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        if consumer != nil, after != nil { throw ValidationError("--consumer says where to begin, as --after does: give one.") }
+        if consumer != nil, after != nil { throw ValidationError("--consumer and --after both set the start: give one of them.") }
         if let limit, limit < 0 { throw ValidationError("--limit is a number of transactions, 0 or more.") }
     }
 

@@ -10,24 +10,25 @@ struct JoinCommand: AsyncParsableCommand {
         commandName: "join",
         abstract: "Make a tracked store a replica of a space on a relay.",
         discussion: """
-            A space that is new is made from the store's rows. Where the space exists, the store must hold its rows: a copy \
-            of another machine's file is recognised, and nothing is doubled. Where rows differ, join prints how many per \
-            table and changes nothing (exit status 65), until --existing says what becomes of them:
+            If the space does not exist, it is created from the store's rows. If it exists, rows that are equal are recognised, so a \
+            copy of another machine's file is joined without duplicates. If rows differ, join prints the counts per table and \
+            changes nothing (exit status 65). Then choose with --existing what happens to them:
 
-              same-key   the same key means the same row: where both hold a value the space's stands, and the other is \
-            in the conflict journal
-              separate   an integer key means another row: this store's gets the next number, and what refers to it \
-            follows
-              theirs     the space's rows stand, this store's go; history still has them
+              same-key   rows with the same key are the same row: if values differ, the space's value is kept, and the other is in \
+            the conflict journal
+              separate   rows with the same integer key are different rows: this store's row gets the next number, and rows that \
+            refer to it are updated
+              theirs     the space's rows replace this store's rows, which remain in history
 
-            Tables and columns must be those of the space (65). With --schema additions either side may have more: what the \
-            store lacks is kept for it until it is migrated, and tables that only the store has become tables of the space.
+            Tables and columns must be those of the space (65). With --schema additions either side may have more: values for tables \
+            and columns that the store does not have are stored until it is migrated, and tables that only the store has are added \
+            to the space.
 
-            Rows that break a foreign key are refused with counts per table (65), except with theirs. A join that was \
-            interrupted is finished by running it again.
+            Rows that violate a foreign key are refused with counts per table (65), except with theirs. To finish an interrupted \
+            join, run it again.
 
-            With --space-key-file a new space is sealed end to end: its relay sees who sends how much and when, but no row, \
-            name or author. A space that exists must be sealed under a key of that file (78).
+            With --space-key-file a new space is encrypted end to end: its relay sees who sends how much and when, but no row, name \
+            or author. An existing space must be encrypted with a key of that file (78).
 
             Examples:
               annals join shop.db --relay http://127.0.0.1:8640 --space shop
@@ -41,13 +42,13 @@ struct JoinCommand: AsyncParsableCommand {
     var relay: String
     @Option(help: "The space: 1 to 64 of A-Z a-z 0-9 . _ -")
     var space: SpaceName
-    @Option(help: "What history and the relay call this replica. (default: the host's name)")
+    @Option(help: "The name of this replica in history and at the relay. (default: the host's name)")
     var name: String?
-    @Flag(name: .customLong("dry-run"), help: "Only print what would be found: a new space, or how the rows compare, per table.")
+    @Flag(name: .customLong("dry-run"), help: "Only print what join would find: a new space, or the comparison of rows per table.")
     var dryRun = false
-    @Option(help: "What becomes of rows that differ: same-key, separate or theirs.")
+    @Option(help: "What happens to rows that differ: same-key, separate or theirs.")
     var existing: ExistingRows?
-    @Option(help: "What tables may have otherwise than in the space: equal (nothing) or additions.")
+    @Option(help: "How the tables may differ from the space's: equal (not at all) or additions.")
     var schema: JoinedSchema = .equal
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
@@ -82,7 +83,7 @@ struct JoinCommand: AsyncParsableCommand {
             console.print("\(argument.store) is a replica of the space \(space), \(JoinPrint.words(outcome))")
             if !missingSchema.isEmpty {
                 let names = missingSchema.map(PrintableText.of).joined(separator: ", ")
-                console.print("it lacks \(names) of the space, which Annals keeps for it until it is migrated")
+                console.print("it does not have \(names) of the space; Annals stores their values until it is migrated")
             }
         }
     }
@@ -99,18 +100,19 @@ struct JoinCommand: AsyncParsableCommand {
             return
         }
         switch prospect {
-        case .new: console.print("the space \(space) is new: it would hold the rows of \(argument.store)")
+        case .new: console.print("the space \(space) does not exist: join would create it from the rows of \(argument.store)")
         case .existing(let differences):
             console.print(JoinPrint.table(differences))
             if !differences.missingSchema.isEmpty {
-                console.print("the store lacks \(differences.missingSchema.map(PrintableText.of).joined(separator: ", ")) of the space")
+                console.print(
+                    "the store does not have \(differences.missingSchema.map(PrintableText.of).joined(separator: ", ")) of the space")
             }
             if !differences.added.isEmpty {
-                console.print("the space would get \(differences.added.map(PrintableText.of).joined(separator: ", "))")
+                console.print("join would add \(differences.added.map(PrintableText.of).joined(separator: ", ")) to the space")
             }
             console.print(
                 differences.areEqual
-                    ? "the rows are equal: the store would be recognised" : "the rows differ: join would refuse without --existing")
+                    ? "the rows are equal: join would recognise them" : "the rows differ: join would refuse without --existing")
         }
     }
 }

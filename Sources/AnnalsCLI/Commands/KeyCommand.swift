@@ -7,21 +7,21 @@ import Foundation
 struct KeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "key",
-        abstract: "Keys of spaces that no relay can read.",
+        abstract: "Manage the keys of encrypted spaces.",
         subcommands: [KeyNewCommand.self])
 }
 
 struct KeyNewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "new",
-        abstract: "Make a key for a space that is sealed end to end.",
+        abstract: "Create a key for end-to-end encryption of a space.",
         discussion: """
-            Whoever makes the space and every replica of it need the same key file (--space-key-file of join, clone and \
-            replay); the relay must never have it. Without the file nothing at the relay can be read again: keep a copy where \
-            the relay's operator cannot come.
+            Every replica of the space needs the same key file (--space-key-file of join, clone and replay). The relay must never \
+            have it. Without the file nobody can decrypt the space's data at the relay: keep a copy that the relay's operator cannot \
+            access.
 
-            With --add the new key goes behind those of a file: it seals from then on, and what the others sealed still opens. \
-            Give the longer file to every replica first, and let this one sync last.
+            With --add the new key is appended to a key file. It encrypts all later data; the older keys still decrypt what they \
+            encrypted. Give the longer file to every other replica first, and sync this one last.
 
             Examples:
               annals key new --output shop.key
@@ -29,14 +29,15 @@ struct KeyNewCommand: ParsableCommand {
               annals key new --add shop.key
             """)
 
-    @Option(help: ArgumentHelp("The file to make, readable by its owner only; it must not exist.", valueName: "file"), completion: .file())
+    @Option(
+        help: ArgumentHelp("The file to create, readable by its owner only; it must not exist.", valueName: "file"), completion: .file())
     var output: String?
     @Option(help: ArgumentHelp("A key file to which the new key is added.", valueName: "file"), completion: .file())
     var add: String?
     @OptionGroup var options: OutputOptions
 
     func validate() throws {
-        if output != nil, add != nil { throw ValidationError("--output and --add exclude each other.") }
+        if output != nil, add != nil { throw ValidationError("--output and --add cannot be combined.") }
     }
 
     func run() throws {
@@ -54,9 +55,9 @@ struct KeyNewCommand: ParsableCommand {
             let facts: JSON = .object(["id": .text(SpaceKey.name(of: key.id))])
             console.print(facts.adding([output ?? add == nil ? "text" : "file": .text(output ?? add ?? text)]))
         } else if let output {
-            console.print("\(output) holds the new space key \(SpaceKey.name(of: key.id)). Keep a copy of it: nobody can make it again")
+            console.print("\(output) contains the new space key \(SpaceKey.name(of: key.id)). Keep a copy: a lost key cannot be restored")
         } else if let add {
-            console.print("\(add) seals under the new space key \(SpaceKey.name(of: key.id)) from now on. Give it to every replica")
+            console.print("\(add) encrypts with the new space key \(SpaceKey.name(of: key.id)) from now on. Give it to every replica")
         } else {
             console.print(text.trimmingCharacters(in: .newlines))
         }
@@ -70,7 +71,7 @@ private enum KeyFile {
         guard file >= 0 else {
             if errno == EEXIST {
                 throw AnnalsError(
-                    .cannotCreate, "\(path) exists already", hint: "A key file is never overwritten; --add puts a key behind its others")
+                    .cannotCreate, "\(path) already exists", hint: "A key file is never overwritten; --add appends a key to it")
             }
             throw failure(path)
         }
@@ -92,7 +93,7 @@ private enum KeyFile {
         guard old.count + separator.utf8.count + text.utf8.count <= SpaceKeyRing.maximumBytes else {
             throw AnnalsError(
                 .cannotCreate, "\(path) would be larger than \(SpaceKeyRing.maximumBytes >> 10) KiB",
-                hint: "Leave out old keys that nothing is sealed under any more")
+                hint: "Remove old keys that no data is encrypted with any more")
         }
         try make(String(decoding: old, as: UTF8.self) + separator + text, at: beside)
         if let mode = try? FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] {

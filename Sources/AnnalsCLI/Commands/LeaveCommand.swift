@@ -7,12 +7,14 @@ import ArgumentParser
 struct LeaveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "leave",
-        abstract: "End a store's membership of its space; rows and history stay.",
+        abstract: "Remove a store from its space; its rows and history are kept.",
         discussion: """
-            A store with work that was not sent yet does not leave (65), nor one that lacks tables or columns of the space, whose values \
-            it keeps until it is migrated. With --force it does: what was not sent stays in its rows and history, and is not sent.
+            Leaving is refused (65) if the store has unsent work, or stores values for tables or columns of the space that it does \
+            not have. With --force the store leaves anyway: unsent work remains in its rows and history and is not sent, and the \
+            stored values are dropped.
 
-            The relay is told, so that it does not keep the log for this replica. Where it does not answer, the store leaves all the same.
+            The relay is informed, so that it does not keep the log for this replica. If it does not answer, the store leaves \
+            anyway.
 
             Examples:
               annals leave laptop.db
@@ -20,7 +22,7 @@ struct LeaveCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var argument: StoreArgument
-    @Flag(help: "Leave also where something is lost by it.")
+    @Flag(help: "Leave even if something is lost.")
     var force = false
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
@@ -40,12 +42,12 @@ struct LeaveCommand: AsyncParsableCommand {
                     "relayTold": .bool(untold == nil),
                 ]))
         } else {
-            let unsent = status.outbox == 0 ? "" : "; \(Count.of(status.outbox, "transaction")) had not been sent"
-            console.print("\(argument.store) is no replica of the space \(status.space) any more\(unsent)")
+            let unsent = status.outbox == 0 ? "" : "; not sent: \(Count.of(status.outbox, "transaction"))"
+            console.print("\(argument.store) is no longer a replica of the space \(status.space)\(unsent)")
         }
         guard let untold else { return }
         console.note(
-            "the relay does not know that the replica has left: \(untold.message). It keeps the log for it for 30 days, unless an operator "
+            "the relay was not informed that the replica left: \(untold.message). It keeps the log for it for 30 days, unless an operator "
                 + "runs annals relay retire \(status.replica) --space \(status.space)")
     }
 

@@ -10,14 +10,14 @@ struct MigrateCommand: AsyncParsableCommand {
         commandName: "migrate",
         abstract: "Change the schema, recorded as one transaction.",
         discussion: """
-            Runs the SQL file as one transaction of origin migration, all or nothing. History goes on through it, also where it takes \
-            columns from a table or makes one anew (create, copy, drop, rename), as long as the table still takes what it took: where it \
-            gets another key, another type or a stricter constraint, its history begins anew, and older tokens expire. Foreign keys are \
-            checked at its end. On a joined store new tables, and new columns that may be NULL or have a constant default, reach \
-            the space with the next sync, with the rows that the file changes, unless the space has them already: then the rows are \
-            the space's. Another change of a tracked table is refused (65), apart from other names: those of tracked tables and columns are \
-            a store's own, and other replicas keep theirs. --rename makes one before the file runs, or takes for one what another program \
-            rebuilt under another name.
+            Runs the SQL file as one transaction of origin migration, all or nothing. History continues through it, also if it drops \
+            columns or rebuilds a table (create, copy, drop, rename), as long as the table still accepts all values that it accepted \
+            before. If a table gets another key, another type or a stricter constraint, its history starts again, and older tokens \
+            expire. Foreign keys are checked at the end. On a joined store, the next sync sends new tables, and new columns that may \
+            be NULL or have a constant default, to the space, with the rows that the file changes. If the space has them already, \
+            the space's rows are used. Any other change of a tracked table is refused (65), except a rename: names of tracked tables \
+            and columns are local to a store, and other replicas keep theirs. --rename renames before the file runs. If another \
+            program has already rebuilt a table under another name, --rename records that as a rename.
 
             Examples:
               annals migrate shop.db --file priorities.sql
@@ -28,11 +28,11 @@ struct MigrateCommand: AsyncParsableCommand {
     @OptionGroup var argument: StoreArgument
     @Option(help: "SQL statements; - for standard input.", completion: .file())
     var file: String?
-    @Option(help: ArgumentHelp("Another name for a column, or for a table; repeatable.", valueName: "[TABLE.]OLD=NEW"))
+    @Option(help: ArgumentHelp("Rename a column or a table; repeatable.", valueName: "[TABLE.]OLD=NEW"))
     var rename: [String] = []
-    @Option(help: "What history calls it (default: the file's name, or rename).")
+    @Option(help: "The name of the migration in history (default: the file's name, or rename).")
     var label: String?
-    @Flag(help: "Track the tables that it makes.")
+    @Flag(help: "Track the tables that the file creates.")
     var track = false
     @OptionGroup var output: OutputOptions
 
@@ -40,7 +40,7 @@ struct MigrateCommand: AsyncParsableCommand {
         let console = output.console
         let renames = try rename.map(Self.parse)
         guard file != nil || !renames.isEmpty else {
-            throw AnnalsError(.usage, operation: "migrate", "there is nothing to do", hint: "Say --file or --rename")
+            throw AnnalsError(.usage, operation: "migrate", "there is nothing to do", hint: "Give --file or --rename")
         }
         let sql = try file.map(read) ?? ""
         let store = try argument.open()
@@ -72,7 +72,7 @@ struct MigrateCommand: AsyncParsableCommand {
         let place = sides[0].split(separator: ".", omittingEmptySubsequences: false)
         guard sides.count == 2, place.count <= 2, !sides[1].isEmpty, place.allSatisfy({ !$0.isEmpty }) else {
             throw AnnalsError(
-                .usage, operation: "migrate", "--rename \(text) is not understood",
+                .usage, operation: "migrate", "--rename \(text) has the wrong form",
                 hint: "Write TABLE.OLD=NEW for a column, or OLD=NEW for a table")
         }
         return place.count == 2

@@ -14,16 +14,16 @@ struct PolicyCommand: AsyncParsableCommand {
             annals policy STORE import FILE
             """,
         discussion: """
-            Policies are the space's: they reach every replica through the log, and hold for what is settled after. With \
-            --here they are this replica's own, for its own work. The narrower scope wins, and of one scope the replica's own. \
-            The policy "default" takes a setting back.
+            Policies belong to the space: they reach every replica through the log, and apply to conflicts that are settled \
+            afterwards. With --here a policy belongs to this replica, and applies to its own changes only. The narrower scope wins; \
+            within one scope the replica's own policy wins. The policy "default" removes a setting.
 
-            Of updates (--on update): lastWriterWins, mergeByPropertyStoreTrump, mergeByPropertyObjectTrump, sum, min, max, \
-            union, json, text, "sql: EXPRESSION" over :base, :stored, :incoming and the row; of whole rows overwrite, \
-            rollback, manual. Of deletes: lastWriterWins, deleteWins, updateWins, manual. Of unique values: keepFirst, \
-            keepLast, mergeRows. Of integer keys: renumber, mergeRows. A table that is whole (yes, no) takes its \
-            transactions all or nothing. Of new tables and columns that another replica brings (space --on schema): take, so \
-            that annals sync makes them here as well, or wait until a migration does.
+            For updates (--on update): lastWriterWins, mergeByPropertyStoreTrump, mergeByPropertyObjectTrump, sum, min, max, union, \
+            json, text, "sql: EXPRESSION" over :base, :stored, :incoming and the row; for whole rows overwrite, rollback, manual. \
+            For deletes: lastWriterWins, deleteWins, updateWins, manual. For unique values: keepFirst, keepLast, mergeRows. For \
+            integer keys: renumber, mergeRows. For whole transactions (yes, no): with yes, a transaction that loses a value of the \
+            table is set aside completely. For new tables and columns of other replicas (space --on schema): take, so that annals sync \
+            creates them here, or wait, until a migration creates them.
 
             Examples:
               annals policy shop.db set stock.pieces sum
@@ -33,18 +33,18 @@ struct PolicyCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var argument: StoreArgument
-    @Argument(help: ArgumentHelp("show, set or import, and what belongs to it.", valueName: "action"))
+    @Argument(help: ArgumentHelp("show, set SCOPE POLICY, or import FILE.", valueName: "action"))
     var words: [String] = []
-    @Option(help: "What is settled: update, delete, unique, key, whole or schema.")
+    @Option(help: "What the policy is for: update, delete, unique, key, whole or schema.")
     var on: PolicyAspect = .update
-    @Flag(help: "For this replica's own work only.")
+    @Flag(help: "Only for this replica's own changes.")
     var here = false
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
         switch (words.first ?? "show", words.count) {
         case ("show", 0...1), ("set", 3), ("import", 2): break
-        default: throw ValidationError("say show, set SCOPE POLICY, or import FILE.")
+        default: throw ValidationError("give show, set SCOPE POLICY, or import FILE.")
         }
     }
 
@@ -70,7 +70,7 @@ struct PolicyCommand: AsyncParsableCommand {
             if output.json {
                 for setting in settings { console.print(PolicyText.json(setting, isOverride: here)) }
             } else {
-                console.print("\(Count.of(settings.count, "setting")) in force")
+                console.print("\(Count.of(settings.count, "setting")) imported")
             }
         }
     }
@@ -99,10 +99,10 @@ struct PolicyCommand: AsyncParsableCommand {
             return
         }
         guard !policies.isEmpty else {
-            console.print("no policy is set: lastWriterWins, keepFirst and renumber hold everywhere")
+            console.print("no policy is set: lastWriterWins, keepFirst and renumber apply everywhere")
             return
         }
-        var table = Table(["scope", "on", "policy", "of"])
+        var table = Table(["scope", "on", "policy", "set by"])
         table.widestCell = 80
         for policy in policies {
             table.append([
@@ -142,7 +142,7 @@ enum PolicyText {
     }
 
     static func change(_ setting: PolicySetting) -> String {
-        setting.policy.isEmpty ? "\(aspect(setting.aspect)) as by default" : "\(aspect(setting.aspect)) \(setting.policy)"
+        setting.policy.isEmpty ? "\(aspect(setting.aspect)) reset to the default" : "\(aspect(setting.aspect)) \(setting.policy)"
     }
 
     /// A policy that was reset to the default is empty.

@@ -8,13 +8,14 @@ struct PurgeCommand: AsyncParsableCommand {
         commandName: "purge",
         abstract: "Drop old history.",
         discussion: """
-            What a consumer has not read, or the space has not ordered yet, stays unless --force is given: then its reader is \
-            told and starts over, and unpushed work is pushed all the same. Without --before, --keep and --share the store's \
-            own rule is applied, which every sync follows as well: 30 days for a joined store, everything for any other, or \
-            what --remember gave it. With a duration or a date, old lines of the conflict journal that were seen go too.
+            Transactions that a consumer has not read, or that the space has not ordered yet, are kept. --force drops them as well: \
+            the consumer then gets an error and starts over, and unpushed work is still pushed. Without --before, --keep and --share \
+            the store's own rule applies, which every sync follows as well: 30 days for a joined store, everything for any other \
+            store, or what --remember set. With a duration or a date, old entries of the conflict journal that were shown are \
+            dropped too.
 
-            Other programs may go on writing. The file does not get smaller, but its free room is used again; --vacuum \
-            writes it anew.
+            Other programs can write meanwhile. The file does not get smaller, but SQLite uses its free space again; --vacuum \
+            rewrites the file.
 
             Examples:
               annals purge shop.db --keep 90d --dry-run
@@ -24,30 +25,31 @@ struct PurgeCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var argument: StoreArgument
-    @Option(help: ArgumentHelp("Drop what is before this point; a transaction that it names stays.", valueName: "token"))
+    @Option(help: ArgumentHelp("Drop transactions before this point; the named transaction is kept.", valueName: "token"))
     var before: String?
-    @Option(help: ArgumentHelp("Drop what is older: 12h, 30d, 8w. With --remember also all or default.", valueName: "duration"))
+    @Option(
+        help: ArgumentHelp("Drop transactions that are older: 12h, 30d, 8w. With --remember also all or default.", valueName: "duration"))
     var keep: KeptHistory?
-    @Option(help: ArgumentHelp("Drop only as much as brings history down to this share of the file.", valueName: "percent"))
+    @Option(help: ArgumentHelp("Drop only until history takes no more than this share of the file.", valueName: "percent"))
     var share: Share?
-    @Flag(help: "Make --keep and --share the store's own rule.")
+    @Flag(help: "Save --keep and --share as the store's own rule.")
     var remember = false
-    @Flag(help: "Also what consumers have not read and what was not pushed yet.")
+    @Flag(help: "Also drop what consumers have not read and what is not pushed yet.")
     var force = false
-    @Flag(help: "Give the free room back to the system. Nobody can use the file meanwhile.")
+    @Flag(help: "Return free space to the system. No program can use the file meanwhile.")
     var vacuum = false
-    @Flag(help: "Only say what would go.")
+    @Flag(help: "Only print what would be dropped.")
     var dryRun = false
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
         guard before == nil || (keep == nil && share == nil && !remember) else {
-            throw ValidationError("--before goes with neither --keep nor --share nor --remember.")
+            throw ValidationError("--before cannot be combined with --keep, --share or --remember.")
         }
         if remember, keep == nil, share == nil { throw ValidationError("--remember needs --keep or --share.") }
         guard remember || ![.all, .usual].contains(keep) else { throw ValidationError("--keep all and --keep default need --remember.") }
         if share != nil, [.all, .usual].contains(keep) { throw ValidationError("--share needs --keep with a duration, or none.") }
-        if dryRun, vacuum || remember { throw ValidationError("--dry-run goes with neither --vacuum nor --remember.") }
+        if dryRun, vacuum || remember { throw ValidationError("--dry-run cannot be combined with --vacuum or --remember.") }
     }
 
     func run() async throws {
@@ -57,7 +59,7 @@ struct PurgeCommand: AsyncParsableCommand {
         let result = try await Progress.during("purging", on: console) { [self] progress in
             try await purge(store) { progress.report(done: $0, of: $1) }
         }
-        let given = vacuum ? try await Progress.during("writing the file anew", on: console) { _ in try await store.vacuum() } : nil
+        let given = vacuum ? try await Progress.during("rewriting the file", on: console) { _ in try await store.vacuum() } : nil
         if output.json {
             console.print(PurgePrint.json(argument.store, result, isDryRun: dryRun, vacuumed: given))
         } else {

@@ -9,18 +9,18 @@ import ArgumentParser
 struct ReplayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay",
-        abstract: "Write the store, or a space, as it was into a new file.",
+        abstract: "Write an earlier state of a store or a space into a new file.",
         discussion: """
-            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. The new file is \
-            an ordinary database with nothing of annals in it; it appears when it is whole.
+            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. The new file is an \
+            ordinary database without Annals' tables. It appears only when it is complete.
 
             Examples:
               annals replay shop.db --to 12 --output yesterday.db
               annals replay shop.db --to 2024-05-01T08:00:00Z --output may.db
               annals replay --relay https://relay.example.org --space shop --to 1200 --output then.db
 
-            With --relay no store is needed: the space is rebuilt at a position that the relay keeps, which are those from the \
-            horizon on that annals relay spaces shows.
+            With --relay no store is needed. The space is rebuilt at a position that the relay still has: any from the horizon on, \
+            which annals relay spaces shows.
             """)
 
     @Argument(help: "A SQLite file.", completion: .file())
@@ -34,9 +34,9 @@ struct ReplayCommand: AsyncParsableCommand {
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
     @OptionGroup var spaceKey: SpaceKeyOptions
-    @Option(name: .customLong("output"), help: ArgumentHelp("The file to make.", valueName: "file"), completion: .file())
+    @Option(name: .customLong("output"), help: ArgumentHelp("The file to create.", valueName: "file"), completion: .file())
     var file: String
-    @Flag(help: "Replace the file if there is one.")
+    @Flag(help: "Replace the file if it exists.")
     var force = false
     @OptionGroup var output: OutputOptions
 
@@ -44,10 +44,10 @@ struct ReplayCommand: AsyncParsableCommand {
         if store == nil, relay == nil { throw ValidationError("name a store, or a relay with --relay and --space.") }
         if store != nil, relay != nil { throw ValidationError("name a store or --relay, not both.") }
         if relay != nil, space == nil { throw ValidationError("--relay needs --space.") }
-        if relay != nil, position == nil { throw ValidationError("with --relay --to takes a position, such as 1200.") }
-        if relay == nil, trust.isGiven { throw ValidationError("--ca-file and --pin go with --relay.") }
-        if relay == nil, spaceKey.file != nil { throw ValidationError("--space-key-file goes with --relay.") }
-        if relay == nil, space != nil { throw ValidationError("--space goes with --relay.") }
+        if relay != nil, position == nil { throw ValidationError("with --relay, --to must be a position, such as 1200.") }
+        if relay == nil, trust.isGiven { throw ValidationError("--ca-file and --pin need --relay.") }
+        if relay == nil, spaceKey.file != nil { throw ValidationError("--space-key-file needs --relay.") }
+        if relay == nil, space != nil { throw ValidationError("--space needs --relay.") }
     }
 
     private var position: Position? { Int64(to).flatMap { $0 > 0 ? Position($0) : nil } }
@@ -75,7 +75,7 @@ struct ReplayCommand: AsyncParsableCommand {
             return
         }
         console.print(
-            "\(file) holds \(name) as it was at \(outcome.token): \(Count.of(outcome.transactions, "transaction")) undone")
+            "\(file) contains \(name) as it was at \(outcome.token): \(Count.of(outcome.transactions, "transaction")) undone")
         for note in outcome.notes { console.note("annals: note: \(PrintableText.of(note))") }
     }
 
@@ -102,12 +102,12 @@ struct ReplayCommand: AsyncParsableCommand {
                 ]))
             return
         }
-        console.print("\(file) holds the space \(space) as it was at position \(replay.position)")
+        console.print("\(file) contains the space \(space) as it was at position \(replay.position)")
         if replay.position < position {
-            console.note("annals: note: position \(position) lies within one transaction, so it is as it was before that")
+            console.note("annals: note: position \(position) is inside a transaction, so the file has the state before it")
         }
         if !replay.emptyTables.isEmpty {
-            console.note("annals: note: not tracked, so empty: \(PrintableText.of(replay.emptyTables.joined(separator: ", ")))")
+            console.note("annals: note: untracked tables are empty: \(PrintableText.of(replay.emptyTables.joined(separator: ", ")))")
         }
     }
 }

@@ -5,13 +5,13 @@ import ArgumentParser
 struct ResolveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resolve",
-        abstract: "Settle a conflict otherwise, or for good.",
+        abstract: "Resolve a conflict with one side, or with other values.",
         discussion: """
-            The row, as it is now, gets what is taken, as a new transaction, and the conflict counts as resolved on every \
-            replica. --set gives values of your own, over those of the side, or alone. Where the row holds all that already, \
-            it says that you agree.
+            A new transaction writes the chosen values to the current row, and the conflict is resolved on every replica. --set \
+            gives other values, alone or in addition to --take, and overrides its values. If the row has all these values already, \
+            the command only marks the conflict as resolved.
 
-            A value is NULL, a number, X'…' for bytes, 'text', or text as it stands.
+            A value is NULL, a number, X'…' for bytes, 'text', or plain text.
 
             Examples:
               annals resolve shop.db 3 --take incoming
@@ -21,14 +21,14 @@ struct ResolveCommand: AsyncParsableCommand {
     @OptionGroup var argument: StoreArgument
     @Argument(help: "The conflict's number, as annals conflicts prints it.")
     var id: Int64
-    @Option(help: "stored or incoming.")
+    @Option(help: "The side to keep: stored or incoming.")
     var take: ConflictSide?
-    @Option(help: ArgumentHelp("A column's value; may be repeated.", valueName: "column=value"))
+    @Option(help: ArgumentHelp("A column's value; repeatable.", valueName: "column=value"))
     var set: [String] = []
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        if take == nil, set.isEmpty { throw ValidationError("say --take stored, --take incoming, or --set COLUMN=VALUE.") }
+        if take == nil, set.isEmpty { throw ValidationError("give --take stored, --take incoming, or --set COLUMN=VALUE.") }
         _ = try values()
     }
 
@@ -37,8 +37,8 @@ struct ResolveCommand: AsyncParsableCommand {
         let (word, text) =
             switch try await store.resolve(id, taking: take?.side, setting: try values()) {
             case .changed: ("changed", "conflict \(id) is resolved")
-            case .agreed: ("agreed", "conflict \(id) is resolved; the row held that already")
-            case .nothingToDo: ("nothingToDo", "conflict \(id) was resolved before, and the row holds that; nothing was changed")
+            case .agreed: ("agreed", "conflict \(id) is resolved; the row had these values already")
+            case .nothingToDo: ("nothingToDo", "conflict \(id) was resolved before, and the row has these values; nothing was changed")
             }
         if output.json {
             output.console.print(.object(["store": .text(argument.store), "id": .integer(id), "outcome": .text(word)]))

@@ -6,11 +6,11 @@ import ArgumentParser
 struct RevertCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revert",
-        abstract: "Do the inverse of a transaction, as a new one.",
+        abstract: "Undo a transaction with a new, inverse transaction.",
         discussion: """
-            Rows that were changed in other columns since keep those changes. Where later work on the same rows and columns would \
-            be lost the command names them and changes nothing (65), unless --force is given; a row that is gone since stays so. \
-            Constraints hold in any case. On a joined store the new transaction is synced like any other.
+            Later changes of other columns are kept. If later changes of the same rows and columns would be lost, the command names \
+            them and changes nothing (65), unless --force is given. A row that was deleted since is not restored. Constraints are \
+            always enforced. On a joined store the new transaction is synced like any other.
 
             Examples:
               annals revert shop.db 12 --dry-run
@@ -20,9 +20,9 @@ struct RevertCommand: AsyncParsableCommand {
     @OptionGroup var argument: StoreArgument
     @Argument(help: "The transaction's number, as annals history prints it.")
     var number: Int64
-    @Flag(help: "Overwrite later work.")
+    @Flag(help: "Overwrite later changes.")
     var force = false
-    @Flag(name: .customLong("dry-run"), help: "Try it, and change nothing.")
+    @Flag(name: .customLong("dry-run"), help: "Only print what would be changed.")
     var dryRun = false
     @OptionGroup var output: OutputOptions
 
@@ -44,9 +44,9 @@ struct RevertCommand: AsyncParsableCommand {
 
     private func summary(_ outcome: RevertOutcome) -> String {
         let rows = outcome.rows
-        guard rows.total > 0 else { return "transaction \(number): its rows are as they were before; nothing to revert" }
+        guard rows.total > 0 else { return "transaction \(number): its rows already have the values from before; nothing to revert" }
         let counts = "\(rows.inserted) inserted, \(rows.updated) updated, \(rows.deleted) deleted"
-        let forced = outcome.forced > 0 ? "; later work overwritten or left in \(Count.of(outcome.forced, "place"))" : ""
+        let forced = outcome.forced > 0 ? "; later changes overwritten or kept in \(Count.of(outcome.forced, "place"))" : ""
         if dryRun { return "transaction \(number) can be reverted: \(counts)\(forced)" }
         return "transaction \(number) is reverted by \(outcome.number.map(String.init) ?? "none"): \(counts)\(forced)"
     }

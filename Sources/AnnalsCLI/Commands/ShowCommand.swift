@@ -14,7 +14,7 @@ struct ShowCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var argument: StoreArgument
-    @Argument(help: "The transaction: its number or token as history prints it, latest, or a date for the last before.")
+    @Argument(help: "The transaction: its number or token as history prints it, latest, or a date for the last one before it.")
     var token: String
     @OptionGroup var output: OutputOptions
 
@@ -28,10 +28,10 @@ struct ShowCommand: AsyncParsableCommand {
         let rest = try await store.read { db in
             let reader = try HistoryReader(db)
             guard let transaction = try reader.transaction(number) else {
-                let what = Int64(token) == nil ? "history holds no transaction at \(token)" : "history holds no transaction \(number)"
+                let what = Int64(token) == nil ? "history has no transaction at \(token)" : "history has no transaction \(number)"
                 throw AnnalsError(
                     .tokenUnknown, operation: "show", what,
-                    hint: "It reaches from \(reader.bounds.oldest) to \(reader.bounds.latest)")
+                    hint: "History reaches from \(reader.bounds.oldest) to \(reader.bounds.latest)")
             }
             var text = HistoryPrint.Buffer()
             try print.render(transaction, reader, HistoryRequest(), into: &text)

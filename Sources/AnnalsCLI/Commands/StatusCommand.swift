@@ -5,9 +5,9 @@ import ArgumentParser
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Show how a store stands: tables, history, outbox, space.",
+        abstract: "Show the status of a store: tables, history, outbox, space.",
         discussion: """
-            No request is made: the head is the last one the relay told. What other programs wrote is sealed first.
+            No request is made: the head is the last one that the relay reported. Changes of other programs are recorded first.
 
             Example:
               annals status shop.db --json
@@ -20,7 +20,7 @@ struct StatusCommand: AsyncParsableCommand {
         let console = output.console
         let store = try argument.open()
         let status = try await store.status()
-        let violations = try await Progress.during("looking at foreign keys", on: console) { _ in
+        let violations = try await Progress.during("checking foreign keys", on: console) { _ in
             try await store.foreignKeyViolations().map { StatusPrint.Violation(table: $0.table, parent: $0.parent, count: $0.count) }
         }
         if output.json {

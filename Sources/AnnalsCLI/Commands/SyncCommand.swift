@@ -9,10 +9,10 @@ import Logging
 struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     static let configuration = CommandConfiguration(
         commandName: "sync",
-        abstract: "Exchange with the relay once, or stay in touch.",
+        abstract: "Sync with the relay once, or continuously.",
         discussion: """
-            Of several stores of one space, each has what the others sent when the command ends. With --watch the command \
-            goes on until it is stopped: it wakes when any program commits to a store, and when the relay has news.
+            If several stores are of one space, each has the changes of the others when the command ends. With --watch the command \
+            runs until it is stopped: it syncs when any program commits to a store, and when the relay has new entries.
 
             Examples:
               annals sync shop.db laptop.db
@@ -25,15 +25,15 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     var stores: [String] = []
     @Option(help: "A YAML file that names stores, as Config/agent.yaml shows.", completion: .file())
     var config: String?
-    @Flag(help: "Stay in touch until stopped.")
+    @Flag(help: "Sync continuously until stopped.")
     var watch = false
-    @Flag(name: .customLong("push-only"), help: "Send, and take nothing in.")
+    @Flag(name: .customLong("push-only"), help: "Only send changes.")
     var pushOnly = false
-    @Flag(name: .customLong("pull-only"), help: "Take in, and send nothing.")
+    @Flag(name: .customLong("pull-only"), help: "Only receive changes.")
     var pullOnly = false
     @Flag(
         name: .customLong("follow-relay"),
-        help: "Go on with a relay that was restored from a backup, and send again what it lost.")
+        help: "Accept a relay that was restored from a backup, and send it again what it lost.")
     var followRelay = false
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
@@ -42,9 +42,9 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     var goesOnUntilStopped: Bool { watch }
 
     func validate() throws {
-        if stores.isEmpty, config == nil { throw ValidationError("no store is named.") }
-        if pushOnly, pullOnly { throw ValidationError("--push-only and --pull-only exclude each other.") }
-        if watch, pushOnly || pullOnly { throw ValidationError("--watch goes both ways: leave out --push-only and --pull-only.") }
+        if stores.isEmpty, config == nil { throw ValidationError("name a store, or give --config.") }
+        if pushOnly, pullOnly { throw ValidationError("--push-only and --pull-only cannot be combined.") }
+        if watch, pushOnly || pullOnly { throw ValidationError("--watch cannot be combined with --push-only or --pull-only.") }
     }
 
     func run() async throws {
@@ -114,7 +114,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
             // The sync itself reports the error of a store that cannot be read.
             for reference in (try? await member.store.untrackedReferences()) ?? [] {
                 let text =
-                    "\(member.path): \(reference.table) is not tracked and refers to \(reference.parent): its rows stay on this machine"
+                    "\(member.path): \(reference.table) is not tracked and refers to \(reference.parent): its rows are not synced"
                 lines.append(PrintableText.of("\(text). Run annals track to sync them"))
             }
         }

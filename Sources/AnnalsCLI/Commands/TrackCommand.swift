@@ -10,9 +10,9 @@ struct TrackCommand: AsyncParsableCommand {
         commandName: "track",
         abstract: "Start history in an existing database.",
         discussion: """
-            With --all, tables that cannot be tracked are skipped and named with the reason, and so are the tables in which \
-            migration tools and frameworks keep their own books. Tables that are made later are tracked, too, when annals next looks at the \
-            file. A table that is named must be one that can be tracked.
+            With --all, tables that cannot be tracked are skipped and named with the reason, and so are the internal tables of \
+            migration tools and frameworks. Tables that are created later are also tracked when Annals next reads the file. If a \
+            named table cannot be tracked, the command fails and tracks no table.
 
             Examples:
               annals track shop.db --all
@@ -22,9 +22,9 @@ struct TrackCommand: AsyncParsableCommand {
     @OptionGroup var argument: StoreArgument
     @Argument(help: "Tables to track.")
     var tables: [String] = []
-    @Flag(help: "Track every table that can be.")
+    @Flag(help: "Track every table that can be tracked.")
     var all = false
-    @Flag(help: "Turn the file to WAL mode, in which readers and a writer do not wait for each other.")
+    @Flag(help: "Switch the file to WAL mode, in which readers and a writer do not wait for each other.")
     var wal = false
     @Flag(name: .customLong("dry-run"), help: "Only print what would be done.")
     var dryRun = false
@@ -81,7 +81,7 @@ enum JournalMode {
         let mode = try await connection.writeWithoutTransaction { db in try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL") }
         guard mode == "wal" else {
             throw AnnalsError(
-                .busy, operation: "track", "\(path) cannot be turned to WAL mode", hint: "Close other programs that use it and try again",
+                .busy, operation: "track", "\(path) cannot be switched to WAL mode", hint: "Close other programs that use it and try again",
                 isRetryable: true)
         }
     }

@@ -4,17 +4,17 @@ import ArgumentParser
 struct UntrackCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "untrack",
-        abstract: "End the history of tables and forget it.",
+        abstract: "Stop recording the history of tables, and delete it.",
         discussion: """
-            Without tables, of all: then no trace of annals is left in the file. Rows stay as they are. \
-            After tables are named here, tables that are made later are not tracked by themselves.
+            Without table names, all tables are untracked, and everything that Annals added to the file is removed. Rows are not \
+            changed. After tables were named here, tables that are created later are not tracked automatically.
 
             Example:
               annals untrack shop.db
             """)
 
     @OptionGroup var argument: StoreArgument
-    @Argument(help: "Tables to forget; without any, all.")
+    @Argument(help: "Tables to untrack. (default: all)")
     var tables: [String] = []
     @OptionGroup var output: OutputOptions
 
@@ -31,6 +31,6 @@ struct UntrackCommand: AsyncParsableCommand {
             return
         }
         for name in names { console.print("\(PrintableText.of(name)): no longer tracked") }
-        if left.isEmpty { console.print("\(argument.store) holds nothing of annals any more") }
+        if left.isEmpty { console.print("\(argument.store) contains nothing of Annals any more") }
     }
 }

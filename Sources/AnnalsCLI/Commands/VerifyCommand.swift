@@ -7,21 +7,21 @@ import ArgumentParser
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Look for everything that can be off in a store; exit status 1 if something is.",
+        abstract: "Check a store for corruption and drift; exit status 1 if anything is found.",
         discussion: """
-            Checks the file itself, constraints and foreign keys, the triggers that capture changes, that history and rows \
-            agree, and that the rows without the outbox are a state of the log. Nothing is changed.
+            Checks the file itself, constraints and foreign keys, the capture triggers, that history and rows agree, and that the \
+            rows without the outbox are a state of the log. Nothing is changed.
 
-            --repair rebuilds what can be rebuilt, after saying what: indexes, the triggers that capture changes, tables of \
-            history. It touches no row of yours: where history and rows disagree, history begins anew with the rows as they \
-            are. Rows that break a constraint are yours to mend. Where Annals' own tables are damaged beyond repair, annals \
-            untrack takes them out of the file and leaves its rows.
+            --repair prints what can be rebuilt, and rebuilds it: indexes, capture triggers, tables of history. It changes none of \
+            your rows. If history and rows disagree, history starts again with the current rows. Correct rows that violate a \
+            constraint yourself. If Annals' own tables are corrupt beyond repair, annals untrack removes them from the file and \
+            keeps your rows.
 
-            A relay that shows replicas different logs, or leaves entries out, is found out by what the members of the space sign. \
-            --evidence writes both statements to a file, with their signatures, so that anybody can check them.
+            The signed statements of the space's members reveal a relay that shows replicas different logs, or leaves entries out. \
+            --evidence writes both statements to a file, with their signatures, so that others can check them.
 
-            --space asks the relay for a snapshot of the space, brings it to this store's position in a folder beside the store, and \
-            compares all rows. Work that was not sent yet is left out.
+            --space gets a snapshot of the space from the relay, applies the log up to this store's position in a folder beside the \
+            store, and compares all rows. Unsent work is left out.
 
             Examples:
               annals verify shop.db
@@ -31,22 +31,22 @@ struct VerifyCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var argument: StoreArgument
-    @Flag(help: "Rebuild what can be rebuilt, after saying what.")
+    @Flag(help: "Print what can be rebuilt, and rebuild it.")
     var repair = false
-    @Flag(help: "With --repair: only say what would be done.")
+    @Flag(help: "With --repair: only print what would be done.")
     var dryRun = false
     @Option(
         help: ArgumentHelp(
-            "Write what proves that the relay or an author lied to a new file, as JSON.", valueName: "file"))
+            "Write the proof that the relay or an author lied to a new JSON file.", valueName: "file"))
     var evidence: String?
-    @Flag(help: "Compare the rows with those of the space, too.")
+    @Flag(help: "Also compare the rows with those of the space.")
     var space = false
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        if dryRun, !repair { throw ValidationError("--dry-run goes with --repair.") }
+        if dryRun, !repair { throw ValidationError("--dry-run needs --repair.") }
     }
 
     func run() async throws {
@@ -74,7 +74,7 @@ struct VerifyCommand: AsyncParsableCommand {
         if output.json {
             console.print(json(report.findings, steps, remaining, compared))
         } else if let remaining {
-            console.print(remaining.isEmpty ? "repaired" : "repaired, but for this:")
+            console.print(remaining.isEmpty ? "repaired" : "repaired, except for:")
             printFindings(remaining, console)
         }
         if let compared, !output.json { console.print(compared.line) }
@@ -83,13 +83,14 @@ struct VerifyCommand: AsyncParsableCommand {
             return
         }
         if repair, plan.steps.isEmpty, plan.findings.contains(where: { [.history, .log].contains($0.code) }), !output.json {
-            console.print("that cannot be repaired. annals untrack takes Annals out of the file and leaves its rows: then track it anew")
+            console.print(
+                "this cannot be repaired. Run annals untrack, which removes Annals' tables and keeps your rows, then annals track")
         }
         throw CheckFailed()
     }
 
     private func printFindings(_ findings: [Finding], _ console: Console) {
-        if findings.isEmpty { console.print("\(argument.store): all is well") }
+        if findings.isEmpty { console.print("\(argument.store): no problems found") }
         for finding in findings {
             console.print("\(console.style(.red, finding.code.rawValue)): \(PrintableText.of(finding.message))")
         }
@@ -141,7 +142,7 @@ private struct SpaceCheck {
         switch comparison {
         case .equal(let snapshot, let position):
             isEqual = true
-            line = "space: the rows are those of the snapshot at position \(snapshot) with the log up to \(position)"
+            line = "space: the rows equal the snapshot at position \(snapshot) with the log up to \(position)"
             json = facts(true, snapshot, position, nil)
         case .different(let snapshot, let position, let differences):
             isEqual = false
@@ -149,7 +150,7 @@ private struct SpaceCheck {
             line = PrintableText.of(
                 "space: the rows differ from the snapshot at position \(snapshot) with the log up to \(position): \(counts). "
                     + "If other replicas differ from it as well, the snapshot is wrong: tell the relay's operator. "
-                    + "If only this one does, clone the space anew")
+                    + "If only this one does, clone the space again")
             json = facts(false, snapshot, position, counts)
         case .unusable(let snapshot, let error):
             isEqual = false
@@ -158,8 +159,8 @@ private struct SpaceCheck {
             json = facts(false, snapshot, nil, error.message)
         case .notNow:
             isEqual = nil
-            line = "space: nothing to compare, since this store's rows are not the log's at one position. Run annals sync first"
-            json = facts(nil, nil, nil, "this store's rows are not the log's at one position")
+            line = "space: the rows cannot be compared, because they do not match one position of the log. Run annals sync first"
+            json = facts(nil, nil, nil, "this store's rows do not match one position of the log")
         }
     }
 }

@@ -8,8 +8,8 @@ struct WatchCommand: AsyncParsableCommand, GoesOnUntilStopped {
         commandName: "watch",
         abstract: "Print transactions as they commit, from any process, until stopped.",
         discussion: """
-            What other programs commit between two looks is one transaction. With --after those of before are printed first. \
-            Ctrl-C ends it (0).
+            Annals records what other programs committed since its last check as one transaction. With --after earlier transactions \
+            are printed first. Ctrl-C ends the command with status 0.
 
             Examples:
               annals watch shop.db --values

@@ -29,6 +29,6 @@ enum DemoConflict {
         let entry = line.conflict.entry
         let now = entry.incoming.map { RowText.row($0, entry.columns) } ?? "another number"
         return style(.bold, "\(PrintableText.of(entry.table)) \(RowText.key(entry.key, line.layout))")
-            + "  was taken on both sides: the \(owner)'s row became \(now), and what refers to it followed"
+            + "  was used on both sides: the \(owner)'s row became \(now), and rows that refer to it were updated"
     }
 }

@@ -21,8 +21,8 @@ struct DemoPlanner {
         var plan = DemoPlan(shop: [], laptop: [], looks: [])
         guard try addCell(&plan) else {
             throw AnnalsError(
-                .schemaRefused, operation: "demo", "no tracked table has a row with a column that can simply be changed",
-                hint: "Run annals demo without --store to see it on sample data")
+                .schemaRefused, operation: "demo", "no tracked table has a row with a column that the demo can change",
+                hint: "Run annals demo without --store to use sample data")
         }
         try addInsert(&plan)
         return plan
@@ -102,13 +102,13 @@ struct DemoPlanner {
                 plan.laptop += laptop
                 plan.looks.append(
                     .init(
-                        title: "\(table.name): the same next number, taken on both sides",
+                        title: "\(table.name): the same new number on both sides",
                         sql: "SELECT \(list(of: table)) FROM \(name) WHERE \(key) > \(highest) ORDER BY \(key)"))
                 if let child {
                     let reference = SQL.quote(child.table.columns[child.place].name)
                     plan.looks.append(
                         .init(
-                            title: "\(child.table.name): the rows that belong to them",
+                            title: "\(child.table.name): the rows that refer to them",
                             sql: """
                                 SELECT \(list(of: child.table)) FROM \(SQL.quote(child.table.name))
                                 WHERE \(reference) > \(highest) ORDER BY \(reference)

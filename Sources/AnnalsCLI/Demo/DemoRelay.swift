@@ -27,7 +27,7 @@ enum DemoRelay {
             guard let url = await addresses.first(where: { _ in true }) else {
                 try Task.checkCancellation()
                 try await running.value
-                throw AnnalsError(.defect, operation: "demo", "the relay ended before it listened")
+                throw AnnalsError(.defect, operation: "demo", "the demo's relay stopped before it accepted connections")
             }
             result = .success(try await body(url))
         } catch {

@@ -42,18 +42,18 @@ struct DemoStory: Sendable {
         let seconds = (Double(Int((ContinuousClock.now - start) / .milliseconds(100))) / 10).description
         console.print()
         guard isEqual else {
-            console.print(console.style(.red, "The two sides differ. That must not happen: please report it."))
+            console.print(console.style(.red, "The two sides differ. This is a bug: please report it."))
             throw CheckFailed()
         }
         let verdict = console.style(.green, "Both sides are equal.")
-        console.print("\(verdict) It took \(seconds) s, and the folder with the files is gone again.")
+        console.print("\(verdict) It took \(seconds) s. The temporary folder was removed.")
     }
 
     private func tell(_ folder: TemporaryFolder, _ url: String) async throws -> Bool {
         let (plan, shop, laptop) = try await begin(folder, url)
         let before = try await shop.store.latestToken()
         try await workApart(plan, shop, laptop)
-        heading("Both sync")
+        heading("Both sides sync")
         for outcome in try await steps.synchronize(shop, laptop) {
             console.print("   " + SyncReport.line(outcome.path, try outcome.result.get()))
         }
@@ -72,7 +72,7 @@ struct DemoStory: Sendable {
         try await DemoSource.make(source, at: path)
         let store = try Stores.open(path)
         let tracked = try await store.track(.all).tables.filter(\.isTracked).map(\.name)
-        heading("A database that another program made gets a history")
+        heading("Track: a database of another program gets a history")
         try await printCounts(store, tracked)
         let plan: DemoPlan
         switch source {
@@ -80,7 +80,7 @@ struct DemoStory: Sendable {
         case .file: plan = try await DemoSource.plan(path, tracked: tracked)
         }
 
-        heading("It joins a space on a relay, and a second machine clones it")
+        heading("Join and clone: the database becomes a space on a relay, and a second machine gets a copy")
         guard let space = SpaceName("shop") else { throw AnnalsError(.defect, operation: "demo", "a space has a bad name") }
         let client = try HTTPClient()
         func joining(_ name: String) throws -> Joining {
@@ -112,7 +112,7 @@ struct DemoStory: Sendable {
     // MARK: Apart
 
     private func workApart(_ plan: DemoPlan, _ shop: DemoSide, _ laptop: DemoSide) async throws {
-        heading("Both work while they are apart, with plain SQL from another program")
+        heading("Both sides change rows while they are offline, with plain SQL from another program")
         for (side, statements) in [(shop, plan.shop), (laptop, plan.laptop)] {
             try await side.writeFromOutside(statements)
             for statement in statements { console.print("   \(pad(side.name)) \(PrintableText.of(statement))") }
@@ -147,7 +147,7 @@ struct DemoStory: Sendable {
     }
 
     private func showConflicts(_ sides: [DemoSide]) async throws {
-        heading("What both had changed, and who won")
+        heading("The conflicts, and which side won")
         guard let store = sides.first?.store else { return }
         let names = Dictionary(sides.map { ($0.replica, $0.name) }, uniquingKeysWith: { one, _ in one })
         for line in try await store.conflicts(limit: 100) {
@@ -156,14 +156,14 @@ struct DemoStory: Sendable {
     }
 
     private func showHistory(_ shop: DemoSide, after token: HistoryToken) async throws {
-        heading("The shop's history since they parted, with old and new values")
+        heading("The shop's history since the clone, with old and new values")
         let print = HistoryPrint(console: console, json: false, values: true, indent: "   ")
         _ = try await HistoryPages(store: shop.store, request: HistoryRequest(after: token)).print(with: print)
     }
 
     /// Replays the earlier state into a separate file.
     private func replay(_ plan: DemoPlan, _ shop: DemoSide, to token: HistoryToken, _ folder: TemporaryFolder) async throws {
-        heading("The shop as it was before, replayed into a new file")
+        heading("The shop before these changes, replayed into a new file")
         let path = folder.file("before.db")
         let outcome = try await shop.store.replay(to: token, output: path)
         console.print(
@@ -182,7 +182,7 @@ struct DemoStory: Sendable {
     }
 
     private func compare(_ shop: DemoSide, _ laptop: DemoSide) async throws -> Bool {
-        heading("Are they equal?")
+        heading("Comparing both sides")
         var digests: [Digest] = []
         for side in [shop, laptop] {
             let digest = try await side.store.digest()

@@ -83,7 +83,7 @@ enum SampleShop {
             .init(title: "One price, changed on both sides", sql: "SELECT id, name, cents, stock FROM product WHERE id = 7"),
             .init(title: "Two columns of one row, one changed on each side", sql: "SELECT * FROM customer WHERE id = 3"),
             .init(
-                title: "The same next number, taken on both sides: two invoices, each with its own lines",
+                title: "The same new number on both sides: two invoices, each with its own lines",
                 sql: """
                     SELECT i.id AS invoice, c.name AS customer, i.day, l.line, p.name AS product, l.quantity
                     FROM invoice i JOIN customer c ON c.id = i.customer_id
@@ -91,7 +91,7 @@ enum SampleShop {
                     WHERE i.id > 1000 ORDER BY i.id, l.line
                     """),
             .init(
-                title: "Deleted on the laptop, its lines with it",
+                title: "An invoice deleted on the laptop, with its lines",
                 sql: """
                     SELECT (SELECT count(*) FROM invoice WHERE id = 5) AS invoices,
                         (SELECT count(*) FROM invoice_line WHERE invoice_id = 5) AS lines

@@ -23,7 +23,7 @@ enum BlamePrint {
                         .init("#\(transaction.number) \(origin(transaction))"),
                     ]
                 case .beforeHistory: [.init("before history", colour: .dim), .init(""), .init("")]
-                case .columnDefault: [.init("column's default", colour: .dim), .init(""), .init("")]
+                case .columnDefault: [.init("column default", colour: .dim), .init(""), .init("")]
                 }
             table.append([.init(column.name), .init(column.value)] + cells)
         }
@@ -42,7 +42,7 @@ enum BlamePrint {
 
     private static func origin(_ transaction: HistoryTransaction) -> String {
         guard case .imported(let replica, let position) = transaction.origin else { return transaction.origin.name }
-        return "imported \(position) from \(replica.description.prefix(8))"
+        return "imported at position \(position), from replica \(replica.description.prefix(8))"
     }
 
     static func json(_ blame: Blame) -> JSON {

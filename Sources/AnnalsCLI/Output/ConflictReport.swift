@@ -54,7 +54,7 @@ enum ConflictReport {
     private static func renumbered(_ line: NamedConflict, _ key: String, _ style: Style) -> String {
         let now = line.conflict.entry.incoming.map { RowText.row($0, line.conflict.entry.columns) } ?? "another number"
         return style(.bold, "#\(line.conflict.id) \(PrintableText.of(line.conflict.entry.table)) \(key)")
-            + "  renumber: taken on both sides, the incoming row became \(now)"
+            + "  renumber: both sides used this key; the incoming row became \(now)"
             + (line.conflict.isResolved ? style(.dim, ", resolved") : "") + style(.dim, "  \(Timestamp.text(line.conflict.time))")
     }
 

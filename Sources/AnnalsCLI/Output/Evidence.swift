@@ -16,10 +16,10 @@ enum Evidence {
         do {
             try encoder.encode(evidence).write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
         } catch CocoaError.fileWriteFileExists {
-            throw AnnalsError(.cannotCreate, "\(path) exists already", hint: "Choose another name")
+            throw AnnalsError(.cannotCreate, "\(path) already exists", hint: "Choose another name")
         } catch {
             throw AnnalsError(.cannotCreate, "\(path) cannot be written", hint: "Check the folder and its permissions")
         }
-        console.note("the evidence is in \(path)")
+        console.note("the evidence was written to \(path)")
     }
 }

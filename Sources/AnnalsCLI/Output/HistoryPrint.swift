@@ -92,7 +92,7 @@ struct HistoryPrint: Sendable {
             Timestamp.text(transaction.milliseconds), transaction.origin.name,
         ]
         if case .imported(let replica, let position) = transaction.origin {
-            parts[3] += " \(position) from \(replica.description.prefix(8))"
+            parts[3] += " at position \(position), from replica \(replica.description.prefix(8))"
         }
         if let author = transaction.author { parts.append("by \(PrintableText.of(author))") }
         if let context = transaction.contextName { parts.append("in \(PrintableText.of(context))") }

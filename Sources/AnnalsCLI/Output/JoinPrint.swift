@@ -36,11 +36,11 @@ enum JoinPrint {
 
     static func words(_ outcome: Joining.Outcome) -> String {
         switch outcome {
-        case .created(let position): "at position \(position): the space is new and holds its rows"
-        case .recognised(let position): "at position \(position): the space holds the same rows"
+        case .created(let position): "at position \(position): the space was created from its rows"
+        case .recognised(let position): "at position \(position): the space has the same rows"
         case .merged(let position, let summary):
-            "at position \(position): \(Count.of(summary.differing, "row")) of its own, \(Count.of(summary.takenIn, "row")) taken in, "
-                + "\(Count.of(summary.conflicts, "conflict"))"
+            "at position \(position): \(Count.of(summary.differing, "row")) of this store differed, "
+                + "\(Count.of(summary.takenIn, "row")) received, \(Count.of(summary.conflicts, "conflict"))"
         }
     }
 

@@ -16,9 +16,9 @@ enum PurgePrint {
         var lines: [String] = []
         let what = "\(Count.of(result.transactions, "transaction")) with \(Count.of(result.changes, "change"))"
         if result.transactions == 0 {
-            lines.append("\(store): \(isDryRun ? "nothing would go" : "nothing to drop"), history begins at \(result.oldest)")
+            lines.append("\(store): \(isDryRun ? "nothing would be dropped" : "nothing to drop"), history begins at \(result.oldest)")
         } else if isDryRun {
-            lines.append("\(store): \(what) would go, about \(ByteCount.text(result.bytes)); history would begin at \(result.oldest)")
+            lines.append("\(store): would drop \(what), about \(ByteCount.text(result.bytes)); history would begin at \(result.oldest)")
         } else {
             // Space smaller than a page is free as well, but SQLite's list of free pages does not count it.
             let freed = result.bytes > 0 ? "; \(ByteCount.text(result.bytes)) of the file are free for new rows" : ""
@@ -26,13 +26,13 @@ enum PurgePrint {
         }
         if result.conflicts > 0 {
             let lost = Count.of(result.conflicts, "line")
-            lines.append("\(lost) of the conflict journal \(isDryRun ? "would go" : "dropped")")
+            lines.append("\(lost) of the conflict journal \(isDryRun ? "would be dropped" : "dropped")")
         }
         if !result.heldBackBy.isEmpty {
-            lines.append("more is still needed by \(names(result.heldBackBy)); annals consumers says how far each has read")
+            lines.append("older history is kept for \(names(result.heldBackBy)); annals consumers shows how far each has read")
         }
         if !result.stranded.isEmpty {
-            lines.append("\(isDryRun ? "would have to start over" : "must start over"): \(names(result.stranded))")
+            lines.append("consumers that \(isDryRun ? "would have to start over" : "must start over"): \(names(result.stranded))")
         }
         if let vacuumed { lines.append("the file is \(ByteCount.text(max(0, vacuumed))) smaller") }
         return lines

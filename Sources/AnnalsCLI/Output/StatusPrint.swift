@@ -52,17 +52,21 @@ enum StatusPrint {
             ("keeps", "\(retention(status.retention))\(share(status.historyShare))"),
         ]
         if let replica = status.replica {
-            let behind = replica.head > replica.position ? ", the relay told of \(replica.head)" : ""
+            let behind = replica.head > replica.position ? ", the relay reported \(replica.head)" : ""
             facts.append(("space", "\(replica.space) on \(replica.relay), as \(PrintableText.of(replica.name))\(sealed(replica))"))
             facts.append(("position", "\(replica.position)\(behind)"))
             facts.append(("outbox", status.outbox == 0 ? "empty" : "\(Count.of(status.outbox, "transaction")) to be sent"))
             if status.schemaVersion > 1 || !status.missingSchema.isEmpty {
                 let lacks = status.missingSchema.map(PrintableText.of).joined(separator: ", ")
                 facts.append(
-                    ("schema", "version \(status.schemaVersion)" + (lacks.isEmpty ? "" : "; lacks \(lacks), kept until it migrates")))
+                    (
+                        "schema",
+                        "version \(status.schemaVersion)"
+                            + (lacks.isEmpty ? "" : "; does not have \(lacks): their values are stored until it migrates")
+                    ))
             }
             if status.isWaitingForMigration {
-                let text = "waiting for migration: it would take rows from tables that this store does not have"
+                let text = "waiting for migration: a delete may affect rows of tables that this store does not have"
                 facts.append(("sending", style(.red, text)))
             }
             let waiting = status.unresolvedConflicts > 0 ? " (\(status.unresolvedConflicts) unresolved)" : ""
@@ -70,13 +74,15 @@ enum StatusPrint {
         } else {
             facts.append(("space", "not joined"))
         }
-        if status.isJoinUnfinished { facts.append(("unfinished", style(.red, "the join that makes the space is not done; run it again"))) }
+        if status.isJoinUnfinished {
+            facts.append(("unfinished", style(.red, "the join that creates the space was interrupted; run annals join again")))
+        }
         if status.areRowsUnverified {
-            let text = "another program rebuilt a table, or an entry was voided: sync compares the rows with the space's"
-            facts.append(("in doubt", style(.red, text)))
+            let text = "another program rebuilt a table, or an entry was voided: the next sync compares the rows with the space"
+            facts.append(("unverified", style(.red, text)))
         }
         for reference in status.untrackedReferences {
-            let text = "\(reference.table) is not tracked and refers to \(reference.parent): its rows stay on this machine"
+            let text = "\(reference.table) is not tracked and refers to \(reference.parent): its rows are not synced"
             facts.append(("untracked", PrintableText.of(text)))
         }
         for violation in violations {
@@ -88,7 +94,7 @@ enum StatusPrint {
     }
 
     private static func sealed(_ replica: ReplicaState) -> String {
-        replica.sealedUnder.map { ", sealed under the key \(SpaceKey.name(of: $0))" } ?? ""
+        replica.sealedUnder.map { ", encrypted with the key \(SpaceKey.name(of: $0))" } ?? ""
     }
 
     /// A retention rule as text.
@@ -103,6 +109,7 @@ enum StatusPrint {
 
     private static func share(_ share: Double?) -> String {
         guard let share else { return "" }
-        return share < 0.005 ? "; it takes less than 1 % of the file" : "; it takes about \(Int((share * 100).rounded())) % of the file"
+        return share < 0.005
+            ? "; history takes less than 1 % of the file" : "; history takes about \(Int((share * 100).rounded())) % of the file"
     }
 }

@@ -45,18 +45,20 @@ struct SyncReport: Sendable {
         ]
         if summary.head > summary.position { parts.append("head \(summary.head)") }
         if summary.reconciled > 0 {
-            parts.append("\(Count.of(summary.reconciled, "change")) found that a program wrote while a table had no triggers")
+            parts.append("\(Count.of(summary.reconciled, "change")) found that another program made while a table had no capture triggers")
         }
         if let position = summary.cameBack {
-            parts.append("was away for longer than the log is kept: came back by the snapshot of position \(position), its own work on top")
+            parts.append("the relay no longer has the missed log: resynced from the snapshot at position \(position), unsent work was kept")
         }
         if let position = summary.followed {
             parts.append(
                 "the relay was restored from a backup: \(Count.of(summary.returned, "transaction")) after position \(position) sent again")
         }
-        if let position = summary.snapshot { parts.append("made the snapshot of position \(position) for the space") }
-        if summary.tookNewIdentity { parts.append("was a copy or a restored backup: a replica of its own from now on") }
-        if summary.isBehindSchema { parts.append("keeps what its schema lacks of the space's version \(summary.schemaVersion)") }
+        if let position = summary.snapshot { parts.append("sent the relay a snapshot at position \(position)") }
+        if summary.tookNewIdentity { parts.append("the file is a copy or a restored backup: it is a new replica from now on") }
+        if summary.isBehindSchema {
+            parts.append("stores values that its schema has no place for (the space has version \(summary.schemaVersion))")
+        }
         if summary.isWaitingForMigration { parts.append("waiting for migration") }
         if summary.outbox > 0 { parts.append("\(summary.outbox) waiting to be sent") }
         return "\(store): \(parts.joined(separator: ", "))"
@@ -65,7 +67,7 @@ struct SyncReport: Sendable {
     /// The conflicts that this store settled, and those that others settled against this store's values.
     private static func conflicts(_ summary: SyncAgent.Summary) -> String {
         let count = Count.of(summary.conflicts + summary.lost, "conflict")
-        return summary.lost == 0 ? count : "\(count) (\(Count.of(summary.lost, "value")) of this store's lost)"
+        return summary.lost == 0 ? count : "\(count) (\(Count.of(summary.lost, "value")) of this store replaced)"
     }
 
     private static func words(_ flow: SyncAgent.Summary.Flow) -> String {

@@ -26,7 +26,7 @@ enum TrackingPrint {
 
     /// A line for each table, with remarks below it.
     static func lines(_ report: TrackingReport, _ style: Style) -> [String] {
-        let lost = "another program had dropped Annals' tables: history begins anew, and the store is in no space"
+        let lost = "another program dropped Annals' tables: history starts again, and the store is no longer in a space"
         let width = report.tables.map { TextWidth.of(PrintableText.of($0.name)) }.max() ?? 0
         return (report.hadLostHistory ? [lost] : [])
             + report.tables.flatMap { table -> [String] in
@@ -35,7 +35,7 @@ enum TrackingPrint {
                 let lead = String(repeating: " ", count: width + 2)
                 switch table.outcome {
                 case .skipped(let reason): return ["\(padded)  \(style(.yellow, "skipped")): \(reason.message)"]
-                case .alreadyTracked: return ["\(padded)  tracked already"] + remarks(table).map { lead + $0 }
+                case .alreadyTracked: return ["\(padded)  already tracked"] + remarks(table).map { lead + $0 }
                 case .tracked:
                     let outcome = style(.green, report.isDryRun ? "would be tracked" : "tracked")
                     return ["\(padded)  \(outcome)"] + remarks(table).map { lead + $0 }
@@ -45,13 +45,15 @@ enum TrackingPrint {
 
     private static func remarks(_ table: TrackingReport.Table) -> [String] {
         var lines: [String] = []
-        if table.hasProvisionalKeys { lines.append("its integer keys are provisional until a space has ordered them") }
+        if table.hasProvisionalKeys {
+            lines.append("its integer keys are provisional: a sync may change them until a space has ordered them")
+        }
         if table.rowsWithNullKey.count > 0 {
-            lines.append("\(Count.of(table.rowsWithNullKey.count, "row")) whose key holds NULL will not be sent to other machines")
+            lines.append("\(Count.of(table.rowsWithNullKey.count, "row")) with NULL in the key will not be synced")
         }
         for violation in table.foreignKeyViolations {
             lines.append(
-                "\(Count.of(violation.rows.count, "row")) whose parent in \(PrintableText.of(violation.parent)) is missing already")
+                "\(Count.of(violation.rows.count, "row")) without a parent in \(PrintableText.of(violation.parent)), from before tracking")
         }
         return lines
     }

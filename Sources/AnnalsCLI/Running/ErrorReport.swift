@@ -48,7 +48,7 @@ struct ErrorReport: Equatable {
     /// The hint. Some hints of the relay address authors of clients; they are replaced by hints about the command line.
     private static func hint(for error: AnnalsError) -> String? {
         switch (error.code, error.operation) {
-        case (.spaceNotFound, "sync"): "Check its name; annals join makes a new one"
+        case (.spaceNotFound, "sync"): "Check the space's name; annals join creates a new space"
         case (.notPermitted, "sync"): "Give a token with --credential-file or ANNALS_CREDENTIAL; annals relay token create makes one"
         default: error.hint
         }
@@ -58,7 +58,7 @@ struct ErrorReport: Equatable {
     private init(parsing error: any Error, root: any ParsableCommand.Type) {
         let status = ExitStatus(rawValue: root.exitCode(for: error).rawValue) ?? .defect
         guard status == .usage else {
-            self.init(status: .defect, line: Self.line("something unforeseen: \(root.message(for: error))", hint: nil))
+            self.init(status: .defect, line: Self.line("unexpected error, please report it: \(root.message(for: error))", hint: nil))
             return
         }
         let help = root.fullMessage(for: error).split(separator: "\n").compactMap { line -> String? in
@@ -74,21 +74,21 @@ struct ErrorReport: Equatable {
         switch error {
         case .spaceNotFound: AnnalsError(.spaceNotFound, "there is no such space", hint: "See annals relay spaces")
         case .overloaded: AnnalsError(.busy, "the relay's database does not answer", hint: "Try again", isRetryable: true)
-        case .diskFull: AnnalsError(.diskFull, "the relay's disk is full", hint: "Make room; nothing was changed")
+        case .diskFull: AnnalsError(.diskFull, "the relay's disk is full", hint: "Free disk space and try again; nothing was changed")
         case .storage(let reason): AnnalsError(.cannotCreate, "the relay's storage cannot be used: \(reason)")
-        default: AnnalsError(.defect, "something unforeseen with the relay's storage: \(error)")
+        default: AnnalsError(.defect, "unexpected error of the relay's storage, please report it: \(error)")
         }
     }
 
     private static func translate(_ error: CocoaError) -> AnnalsError {
         let path = error.filePath ?? "a file"
         return switch error.code {
-        case .fileWriteOutOfSpace: AnnalsError(.diskFull, "the disk is full", hint: "Make room; nothing was changed")
-        case .fileWriteFileExists: AnnalsError(.cannotCreate, "\(path) exists already", hint: "Choose another name")
+        case .fileWriteOutOfSpace: AnnalsError(.diskFull, "the disk is full", hint: "Free disk space and try again; nothing was changed")
+        case .fileWriteFileExists: AnnalsError(.cannotCreate, "\(path) already exists", hint: "Choose another name")
         case .fileReadNoSuchFile, .fileNoSuchFile: AnnalsError(.fileNotFound, "there is no file \(path)")
         case .fileReadNoPermission, .fileWriteNoPermission, .fileWriteVolumeReadOnly:
-            AnnalsError(.notPermitted, "\(path) cannot be used", hint: "Check its permissions and those of its folder")
-        default: AnnalsError(.defect, "something unforeseen with \(path): \(error.code.rawValue)")
+            AnnalsError(.notPermitted, "\(path) cannot be read or written", hint: "Check its permissions and those of its folder")
+        default: AnnalsError(.defect, "unexpected error with the file \(path), please report it: \(error.code.rawValue)")
         }
     }
 

@@ -14,7 +14,7 @@ struct TemporaryFolder: Sendable {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         } catch {
-            throw AnnalsError(.cannotCreate, "no folder can be made in \(parent)", hint: "Set TMPDIR to one that can be written")
+            throw AnnalsError(.cannotCreate, "a folder cannot be created in \(parent)", hint: "Set TMPDIR to a writable folder")
         }
     }
 

@@ -20,20 +20,20 @@ extension HTTPError {
 
     private static func meaning(_ code: CURLcode) -> (Kind, String) {
         switch code {
-        case CURLE_COULDNT_RESOLVE_HOST: (.cannotResolve, "no address is known for the host of")
-        case CURLE_COULDNT_RESOLVE_PROXY: (.cannotResolve, "no usable address is known for the proxy to")
+        case CURLE_COULDNT_RESOLVE_HOST: (.cannotResolve, "cannot find an address for the host of")
+        case CURLE_COULDNT_RESOLVE_PROXY: (.cannotResolve, "cannot find an address for the proxy to")
         case CURLE_COULDNT_CONNECT: (.cannotConnect, "cannot connect to")
         // The client checks a request's own timeout itself, so this is the connect timeout.
-        case CURLE_OPERATION_TIMEDOUT: (.cannotConnect, "no connection in time to")
+        case CURLE_OPERATION_TIMEDOUT: (.cannotConnect, "the connect timeout expired for")
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_NOTFOUND,
             CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CRL_BADFILE, CURLE_USE_SSL_FAILED:
-            (.tls, "no secure connection to")
+            (.tls, "cannot open a secure connection to")
         case CURLE_URL_MALFORMAT: (.badURL, "not an http or https address:")
         case CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND: (.sendFailed, "the connection broke while the request was sent to")
         case CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
-            (.receiveFailed, "the connection broke before the answer was whole, from")
+            (.receiveFailed, "the connection broke before the answer was complete, from")
         case CURLE_OUT_OF_MEMORY: (.receiveFailed, "not enough memory for a request to")
-        default: (.protocolError, "no proper HTTP came (\(String(cString: curl_easy_strerror(code)))) from")
+        default: (.protocolError, "invalid HTTP (\(String(cString: curl_easy_strerror(code)))) from")
         }
     }
 }

@@ -96,7 +96,7 @@ final class EasyHandle {
         guard !target.isEncrypted, request.hasHeader("Authorization") else { return }
         guard !ProxyChoice(for: target).hasProxy else {
             throw HTTPError(
-                .badRequest, "the token for \(target.name) would go to a proxy unencrypted: use https, or name the host in no_proxy")
+                .badRequest, "the token for \(target.name) would be sent to a proxy unencrypted: use https, or add the host to no_proxy")
         }
         try set(CURLOPT_NOPROXY, "*")
     }
@@ -169,7 +169,7 @@ final class EasyHandle {
 
     private func require(_ code: CURLcode) throws(HTTPError) {
         guard code == CURLE_OK else {
-            throw HTTPError(.sendFailed, "libcurl does not take the request: \(String(cString: curl_easy_strerror(code)))")
+            throw HTTPError(.sendFailed, "libcurl refuses the request: \(String(cString: curl_easy_strerror(code)))")
         }
     }
 }

@@ -45,7 +45,7 @@ struct HeadParser {
         let words = line.split(separator: UInt8(ascii: " "), maxSplits: 2)
         guard words.count >= 2, words[0].starts(with: "HTTP/".utf8), words[1].count == 3,
             let status = Int(String(decoding: words[1], as: UTF8.self)), status >= 100
-        else { throw HTTPError(.protocolError, "the answer does not begin as HTTP does") }
+        else { throw HTTPError(.protocolError, "the answer does not begin with an HTTP status line") }
         return status
     }
 

@@ -50,9 +50,9 @@ struct RequestTarget: Sendable, Hashable {
 
     private static func reason(_ code: CURLUcode) -> String {
         switch code {
-        case CURLUE_USER_NOT_ALLOWED: "the address must hold no user name or password; give a token instead"
+        case CURLUE_USER_NOT_ALLOWED: "the address must not contain a user name or password; use a token instead"
         case CURLUE_BAD_SCHEME, CURLUE_NO_SCHEME, CURLUE_UNSUPPORTED_SCHEME: "the address must begin with http:// or https://"
-        case CURLUE_BAD_PORT_NUMBER: "the address's port is no number from 0 to 65535"
+        case CURLUE_BAD_PORT_NUMBER: "the port in the address must be a number from 0 to 65535"
         case CURLUE_NO_HOST: "the address names no host"
         default: "the address is not an http or https address"
         }

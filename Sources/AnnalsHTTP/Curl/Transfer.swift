@@ -41,7 +41,7 @@ final class Transfer: @unchecked Sendable {
         self.handle = handle
         self.schedule = schedule
         guard target.isEncrypted || security.pinnedKeys == nil else {
-            throw HTTPError(.badURL, "a key is pinned, and only an https address has one")
+            throw HTTPError(.badURL, "a pinned key needs an https address")
         }
         source = try BodySource(request.body)
         try handle.prepare(
@@ -79,7 +79,7 @@ final class Transfer: @unchecked Sendable {
             let (systemError, tlsMessage) = (handle?.systemError ?? 0, handle?.tlsMessage ?? "")
             return fail(HTTPError(code, target: target, systemError: systemError, tlsMessage: tlsMessage))
         }
-        guard let head else { return fail(HTTPError(.protocolError, "no answer came from \(target.name)")) }
+        guard let head else { return fail(HTTPError(.protocolError, "no answer from \(target.name)")) }
         return finish(.success(head))
     }
 
@@ -92,9 +92,9 @@ final class Transfer: @unchecked Sendable {
 
     func error(_ verdict: TransferClock.Verdict) -> HTTPError {
         switch verdict {
-        case .timeout: HTTPError(.timeout, "the time for the request is over, to \(target.name)")
-        case .stalled: HTTPError(.stalled, "no byte moved for too long, to or from \(target.name)")
-        case .tooSlow: HTTPError(.stalled, "the bytes move too slowly, to or from \(target.name)")
+        case .timeout: HTTPError(.timeout, "the request to \(target.name) timed out")
+        case .stalled: HTTPError(.stalled, "the connection to \(target.name) stalled")
+        case .tooSlow: HTTPError(.stalled, "the connection to \(target.name) is too slow")
         }
     }
 

@@ -143,7 +143,7 @@ final class TransferLoop: @unchecked Sendable {
         switch command {
         case .start(let transfer):
             guard waiting.count < HTTPLimits.waitingTransfers else {
-                _ = transfer.fail(HTTPError(.overloaded, "too many requests wait for their turn"))
+                _ = transfer.fail(HTTPError(.overloaded, "too many requests are waiting"))
                 return
             }
             waiting.append(transfer)
@@ -172,7 +172,7 @@ final class TransferLoop: @unchecked Sendable {
             let handle = if let spare = spareHandles.popLast() { spare } else { try EasyHandle() }
             try transfer.start(on: handle, schedule, configuration, security)
             guard curl_multi_add_handle(multi, handle.pointer) == CURLM_OK else {
-                throw HTTPError(.sendFailed, "libcurl does not take the request")
+                throw HTTPError(.sendFailed, "libcurl refuses the request")
             }
             active[ObjectIdentifier(transfer)] = transfer
         } catch {

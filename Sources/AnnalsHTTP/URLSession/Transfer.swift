@@ -27,7 +27,7 @@ final class Transfer: @unchecked Sendable {
         }
         guard url.host?.isEmpty == false else { throw HTTPError(.badURL, "the address names no host") }
         guard url.user == nil, url.password == nil else {
-            throw HTTPError(.badURL, "the address must hold no user name or password; give a token instead")
+            throw HTTPError(.badURL, "the address must not contain a user name or password; use a token instead")
         }
         self.request = request
         self.url = url
@@ -76,7 +76,7 @@ final class Transfer: @unchecked Sendable {
     /// - Throws: the reason why the answer is refused.
     func begin(_ response: URLResponse) throws(HTTPError) {
         guard let response = response as? HTTPURLResponse else {
-            throw HTTPError(.protocolError, "no answer came from \(server)", wasSent: true)
+            throw HTTPError(.protocolError, "no answer from \(server)", wasSent: true)
         }
         let fields = response.allHeaderFields.compactMap { name, value in
             (name as? String).map { HTTPHeaders.Field(name: $0, value: "\(value)") }
@@ -120,7 +120,7 @@ final class Transfer: @unchecked Sendable {
         } else if let head {
             if waiting.isEmpty { finish(.success(head)) } else { ending = .success(head) }
         } else {
-            finish(.failure(HTTPError(.protocolError, "no answer came from \(server)", wasSent: true)))
+            finish(.failure(HTTPError(.protocolError, "no answer from \(server)", wasSent: true)))
         }
     }
 
@@ -136,18 +136,18 @@ final class Transfer: @unchecked Sendable {
         let code = (error as? URLError)?.code
         switch code {
         case .cannotConnectToHost?, .notConnectedToInternet?:
-            return HTTPError(.cannotConnect, "no connection to \(server)")
+            return HTTPError(.cannotConnect, "cannot connect to \(server)")
         case .cannotFindHost?, .dnsLookupFailed?:
             return HTTPError(.cannotResolve, "\(server) has no address")
         case .timedOut?:
-            return HTTPError(.stalled, "no byte moved for too long, to or from \(server)", wasSent: true)
+            return HTTPError(.stalled, "the connection to \(server) stalled", wasSent: true)
         case .cancelled?:
             return HTTPError(.cancelled, "the request was cancelled", wasSent: true)
         case .serverCertificateHasBadDate?: return untrusted(.expired, server)
         case .serverCertificateNotYetValid?: return untrusted(.notYetValid, server)
         case .serverCertificateUntrusted?, .serverCertificateHasUnknownRoot?: return untrusted(.unknownIssuer, server)
         case .secureConnectionFailed?:
-            return HTTPError(.tls, "no secure connection to \(server)")
+            return HTTPError(.tls, "cannot open a secure connection to \(server)")
         default:
             let kind: HTTPError.Kind = hasHead ? .receiveFailed : .sendFailed
             return HTTPError(kind, "the connection to \(server) broke", wasSent: true)

@@ -14,7 +14,8 @@ final class TransferLoop: Sendable {
     init(_ configuration: HTTPClient.Configuration) throws(HTTPError) {
         guard configuration.caFile == nil, configuration.pinnedKeys.isEmpty else {
             throw HTTPError(
-                .tls, "on this system only certificates that the system trusts can be used", certificate: .trustUnusable)
+                .tls, "this system supports only the certificates that it trusts itself, not --ca-file or --pin",
+                certificate: .trustUnusable)
         }
         queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1
@@ -35,7 +36,7 @@ final class TransferLoop: Sendable {
         if let slowest = transfer.request.slowest { watchRate(of: transfer, every: slowest.time / .seconds(2)) }
         guard let timeout = transfer.request.timeout else { return }
         DispatchQueue.global().asyncAfter(deadline: .now() + timeout / .seconds(1)) { [weak self] in
-            let error = HTTPError(.timeout, "the time for the request is over, to \(transfer.server)", wasSent: true)
+            let error = HTTPError(.timeout, "the request to \(transfer.server) timed out", wasSent: true)
             self?.end(transfer, error)
         }
     }
@@ -46,7 +47,7 @@ final class TransferLoop: Sendable {
             self?.queue.addOperation { [weak self] in
                 guard let self, !transfer.hasEnded else { return }
                 guard transfer.isTooSlow else { return self.watchRate(of: transfer, every: seconds) }
-                let error = HTTPError(.stalled, "the bytes move too slowly, to or from \(transfer.server)", wasSent: true)
+                let error = HTTPError(.stalled, "the connection to \(transfer.server) is too slow", wasSent: true)
                 self.transfers.end(transfer, error)
             }
         }

@@ -47,7 +47,7 @@ package struct RawChangeWriter {
     }
 
     private func operation(of change: RawChange) -> StoreSchema.Operation {
-        precondition(change.old != nil || change.new != nil, "a change has an old row, a new one or both")
+        precondition(change.old != nil || change.new != nil, "a change must have an old row, a new row or both")
         if change.old == nil { return .insert }
         return change.new == nil ? .delete : .update
     }

@@ -46,32 +46,32 @@ public enum Refusal: Error, Hashable, Sendable {
         case .missing:
             "there is no such table"
         case .noPrimaryKey:
-            "it has no primary key, so its rows cannot be told apart; rebuild it with one, for example "
+            "it has no primary key that identifies its rows; rebuild it with one, for example "
                 + "CREATE TABLE new(id INTEGER PRIMARY KEY, …), copy the rows, drop the old table and rename the new one"
         case .view:
             "it is a view; track the tables it reads"
         case .virtual:
-            "it is a virtual table, on which SQLite allows no triggers; track the table it is filled from"
+            "it is a virtual table, and SQLite allows no triggers on it; track the table that fills it"
         case .shadow:
-            "it holds the inner workings of a virtual table, which rebuilds it by itself"
+            "it is an internal table of a virtual table, which rebuilds it"
         case .tooManyColumns(let count, let limit):
-            "it has \(count) columns, and \(limit) is the most: a change holds each column twice, and SQLite allows 2000 in a table"
+            "it has \(count) columns, and the limit is \(limit): a change stores each column twice, and SQLite allows 2000 in a table"
         case .rowidOutOfReach:
-            "its key may hold NULL, and its columns took all three names of the rowid; declare the key's columns NOT NULL"
+            "its key may be NULL, and its columns use all three names of the rowid; declare the key's columns NOT NULL"
         case .unknownCollation(let name):
-            "its rows are found by the collation \(name), which this program does not have; track it from a program that has it"
+            "its rows are looked up with the collation \(name), which this program does not have; track it from a program that has it"
         case .untrackedParent(let parent, exists: true):
-            "its foreign key leads to \(parent), which is not tracked; track that table too"
+            "its foreign key refers to \(parent), which is not tracked; track that table too"
         case .untrackedParent(let parent, exists: false):
-            "its foreign key leads to \(parent), which does not exist"
+            "its foreign key refers to \(parent), which does not exist"
         case .generatedReference(let parent):
-            "its foreign key to \(parent) has a generated column, by which a merge cannot keep it; refer by ordinary columns"
+            "its foreign key to \(parent) has a generated column, which a merge cannot maintain; use ordinary columns"
         case .bookkeeping(let owner):
-            "it is where \(owner) keeps its books; name it to track it all the same"
+            "it is an internal table of \(owner); name it to track it anyway"
         case .own:
             "it is one of Annals' own tables"
         case .cannotBeWritten(let words):
-            "its changes cannot be captured with the SQLite of this program, which says: \(words)"
+            "the SQLite of this program cannot capture its changes: \(words)"
         }
     }
 }

@@ -257,7 +257,7 @@ public enum Tracking {
             let keys = try SchemaReader(db).table(child.name)?.foreignKeys ?? []
             if let parent = keys.map(\.parentTable).first(where: { parent in names.contains { $0.isSameIdentifier(as: parent) } }) {
                 throw AnnalsError(
-                    .schemaRefused, operation: "untrack", "a foreign key of the tracked table \(child.name) leads to \(parent)",
+                    .schemaRefused, operation: "untrack", "a foreign key of the tracked table \(child.name) refers to \(parent)",
                     hint: "Untrack \(child.name) as well.")
             }
         }
@@ -289,7 +289,7 @@ extension AnnalsError {
     package static func nameIsTaken(_ type: String, _ name: String, operation: String) -> AnnalsError {
         AnnalsError(
             .schemaRefused, operation: operation,
-            "the \(type) \(name) has a name that begins with \(StoreSchema.prefix), and those are kept for Annals' own",
+            "the \(type) \(name) has a name that begins with \(StoreSchema.prefix), which is reserved for Annals",
             hint: "Give it another name; nothing was changed")
     }
 }

@@ -38,7 +38,7 @@ package enum TransactionRecorder {
     package static func recordExternalReportingDrift(
         _ db: Database, _ environment: CaptureEnvironment, as origin: TransactionInfo.Origin = .external
     ) throws -> (number: Int64?, drift: Drift.Report) {
-        precondition(db.isInsideTransaction, "recording belongs inside a write transaction")
+        precondition(db.isInsideTransaction, "recording needs a write transaction")
         guard try StoreSchema.exists(db) else { return (nil, Drift.Report()) }
         return try close(db, environment) { spans in
             var clock = try StoreClock.load(db)
@@ -55,7 +55,7 @@ package enum TransactionRecorder {
         _ db: Database, author: String? = nil, contextName: String? = nil, origin: TransactionInfo.Origin = .local,
         _ environment: CaptureEnvironment = .system, _ updates: (Database) throws -> T
     ) throws -> (value: T, number: Int64?) {
-        precondition(db.isInsideTransaction, "a managed write belongs inside a write transaction")
+        precondition(db.isInsideTransaction, "a managed write needs a write transaction")
         guard try StoreSchema.exists(db) else { return (try updates(db), nil) }
         try recordExternal(db, environment)
         let version = try origin == .migration ? StoreSchema.schemaVersion(db) : nil

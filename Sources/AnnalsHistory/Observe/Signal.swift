@@ -48,6 +48,6 @@ final class Signal: Sendable {
 
     private static var taken: AnnalsError {
         AnnalsError(
-            .usage, operation: "watch", "another task waits for the same sequence of changes", hint: "Make a sequence for each task")
+            .usage, operation: "watch", "another task already waits for this sequence of changes", hint: "Create a sequence for each task")
     }
 }

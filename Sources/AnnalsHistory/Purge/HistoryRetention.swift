@@ -39,7 +39,7 @@ public struct HistoryRetention: Hashable, Codable, Sendable {
     /// Deletes only if history takes more than this share of the file, between 0 and 1, and only until the share is reached. The
     /// share is estimated from samples of the raw changes.
     public func whenHistoryFraction(ofStoreExceeds fraction: Double) -> Self {
-        precondition((0...1).contains(fraction), "a share is between 0 and 1")
+        precondition((0...1).contains(fraction), "a share must be between 0 and 1")
         var copy = self
         copy.fraction = fraction
         return copy

@@ -42,7 +42,7 @@ package struct ConsumerTable {
         guard let row else {
             throw AnnalsError(
                 .consumerUnknown, operation: "consumers", "history has no consumer named \(name)",
-                hint: "annals consumers lists those it has")
+                hint: "annals consumers lists the consumers")
         }
         return try Entry(row)
     }
@@ -52,7 +52,8 @@ package struct ConsumerTable {
         guard !consumer.name.isEmpty else { throw AnnalsError(.usage, operation: "consumers", "a consumer needs a name") }
         guard consumer.name != HistoryConsumer.push.name else {
             throw AnnalsError(
-                .usage, operation: "consumers", "\(consumer.name) is what a joined store has not pushed yet", hint: "Choose another name")
+                .usage, operation: "consumers", "the name \(consumer.name) is reserved for what a joined store has not pushed yet",
+                hint: "Choose another name")
         }
         try bounds.check(token)
         try createIfMissing()
@@ -86,8 +87,8 @@ package struct ConsumerTable {
         let entry = try entry(name)
         guard entry.number >= bounds.oldest.number else {
             throw AnnalsError(
-                .tokenExpired, operation: "consumers", "history no longer holds what \(name) had not read",
-                hint: "Read the rows as they are and let it start over from there; the oldest token is \(bounds.oldest)")
+                .tokenExpired, operation: "consumers", "history that the consumer \(name) had not read was purged",
+                hint: "Read the current rows and let the consumer start over; the oldest token is \(bounds.oldest)")
         }
         return try bounds.check(HistoryToken(number: entry.number, store: bounds.storeID))
     }

@@ -46,7 +46,7 @@ package struct HistoryBounds: Sendable {
     package func check(_ token: HistoryToken) throws -> HistoryToken {
         guard token.isOf(storeID) else {
             throw AnnalsError(
-                .tokenUnknown, operation: "history", "the token \(token) is of another store",
+                .tokenUnknown, operation: "history", "the token \(token) belongs to another store",
                 hint: "This store's tokens reach from \(oldest) to \(latest)")
         }
         guard token.number >= oldest.number else { throw expired("the token \(token)") }
@@ -73,8 +73,8 @@ package struct HistoryBounds: Sendable {
         }
         guard let milliseconds = ISODate.milliseconds(text) else {
             throw AnnalsError(
-                .usage, operation: "history", "\(text.isEmpty ? "an empty text" : text) is no token",
-                hint: "Give one that annals history prints, a transaction's number, an ISO 8601 date, start or latest")
+                .usage, operation: "history", "\(text.isEmpty ? "an empty text" : text) is not a token",
+                hint: "Use a token that annals history prints, a transaction's number, an ISO 8601 date, start or latest")
         }
         return try token(atMilliseconds: milliseconds, db, named: "the date \(text)")
     }
@@ -109,7 +109,7 @@ package struct HistoryBounds: Sendable {
 
     private func expired(_ what: String) -> AnnalsError {
         AnnalsError(
-            .tokenExpired, operation: "history", "\(what) is before what history still holds",
+            .tokenExpired, operation: "history", "\(what) is older than the recorded history",
             hint: "The oldest token is \(oldest)")
     }
 }

@@ -183,7 +183,7 @@ package struct RowImage: Sendable {
     package var parents: [CandidateKey?]
 
     package init(row: [Value], key: [Value], names: [CandidateKey], parents: [CandidateKey?]) {
-        precondition(!names.isEmpty, "a row is called by its key at least")
+        precondition(!names.isEmpty, "a row has at least its primary key")
         self.row = row
         self.key = key
         self.names = names

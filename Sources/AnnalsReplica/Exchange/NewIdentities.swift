@@ -18,7 +18,7 @@ package struct NewIdentities: Sendable {
     package func key() throws -> ReplicaKey {
         let bytes = (0..<ReplicaKey.byteCount / 8).flatMap { _ in withUnsafeBytes(of: random().littleEndian, Array.init) }
         guard let key = ReplicaKey(bytes: bytes) else {
-            throw AnnalsError(.defect, operation: "join", "a key to sign with cannot be made")
+            throw AnnalsError(.defect, operation: "join", "internal error: a signing key cannot be created")
         }
         return key
     }

@@ -21,14 +21,15 @@ extension ApplyError: TranslatableError {
             return AnnalsError(.corruptBatch, operation: operation, "the relay sent position \(position) out of order")
         case .missingResolver(let name, let table):
             return AnnalsError(
-                .configuration, operation: operation, "the policy of \(table) is custom: \(name), and this program has no such closure",
-                hint: "Register it when the store is opened, or set another policy; nothing was changed")
+                .configuration, operation: operation,
+                "the policy of \(table) is custom: \(name), but this program has no closure with this name",
+                hint: "Register the closure when the store is opened, or set another policy; nothing was changed")
         case .pushUnderWay:
             return AnnalsError(.busy, operation: operation, "a push has no answer yet", isRetryable: true)
         case .partialRebaseInvalid:
-            return AnnalsError(.defect, operation: operation, "a rebase of the whole outbox left some of it")
+            return AnnalsError(.defect, operation: operation, "internal error: a full rebase was incomplete")
         case .untriedSchema:
-            return AnnalsError(.defect, operation: operation, "a schema entry was not tried", underlying: self)
+            return AnnalsError(.defect, operation: operation, "internal error: a schema entry was not tried", underlying: self)
         }
     }
 }

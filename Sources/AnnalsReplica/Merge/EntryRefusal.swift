@@ -22,7 +22,7 @@ struct EntryRefusal: TranslatableError {
         guard !(reason is AnnalsError) else {
             let isPlaced = error.message.contains("position \(entry.position)")
             let what = isPlaced ? "it is" : "the entry at position \(entry.position) is"
-            if !author.isEmpty || !isPlaced { error.message += " (\(what)\(author.isEmpty ? " to blame" : author))" }
+            if !author.isEmpty || !isPlaced { error.message += " (\(what)\(author.isEmpty ? " the cause" : author))" }
             if entry.rule == .badSchema {
                 let void =
                     "If no program can apply it, ask the relay's operator to void it: annals relay void \(entry.position) --space \(space)"
@@ -48,11 +48,11 @@ struct EntryRefusal: TranslatableError {
         switch entry.rule {
         case .check:
             // After a void the author sends its rows again.
-            return "Nothing was changed. Its author wrote it with checks off: put the row right there, and then ask the relay's operator "
-                + "to void the entry (\(void))"
+            return "Nothing was changed. Its author wrote the row with checks off: correct the row there, then ask the relay's operator to "
+                + "void the entry (\(void))"
         case .missingRow, .otherValue, .unique, .foreignKey:
-            return "Nothing was changed. Run annals verify: where it finds nothing, ask the relay's operator to void the entry (\(void)); "
-                + "where it does, keep this file and clone the space anew"
+            return "Nothing was changed. Run annals verify. If it finds nothing, ask the relay's operator to void the entry (\(void)). "
+                + "If it finds a problem, keep this file and clone the space again"
         default:
             return "Nothing was changed. Ask the relay's operator to void the entry (\(void))"
         }
@@ -112,10 +112,10 @@ extension PageApplier {
         case MergeError.unknownTable(let table):
             // A replica that adds a table pushes a schema entry before the table's rows.
             (entry.table, entry.rule) = (table, .badSchema)
-            detail = "no entry of the log adds the table \(table), of which it has rows"
+            detail = "it has rows of the table \(table), which no entry of the log adds"
         case MergeError.unknownColumn(let table, let column):
             (entry.table, entry.column, entry.rule) = (table, column, .badSchema)
-            detail = "no entry of the log adds the column \(table).\(column), of which it has values"
+            detail = "it has values of the column \(table).\(column), which no entry of the log adds"
         case MergeError.unknownLayout:
             detail = "it names a table that its batch does not describe"
         case MergeError.diverged(let divergence):
@@ -124,7 +124,7 @@ extension PageApplier {
             detail = describe(divergence, &entry)
         case MergeError.danglingReference(let table, _, let parent, let position?):
             (entry.position, entry.table, entry.rule) = (position, table, .foreignKey)
-            detail = "a row of \(table) would be left without its parent in \(parent)"
+            detail = "a row of \(table) would have no parent in \(parent)"
         default:
             return nil
         }
@@ -187,8 +187,8 @@ extension PageApplier {
     /// Describes the error, if the name of the value alone does not.
     private static func words(for error: WireError) -> String {
         switch error {
-        case .badValue("footprint"): "it changes more than its footprint names, by which the relay compares it with other entries"
-        case .badValue("key"): "a row in it has no whole key, or its key is not that of the table"
+        case .badValue("footprint"): "it changes more than its footprint covers, and the relay compares entries by their footprints"
+        case .badValue("key"): "a row in it has an incomplete key, or a key that does not fit the table"
         case .badValue("columns"): "a table in it has a column twice"
         default: "\(error)"
         }
@@ -207,11 +207,11 @@ extension PageApplier {
         switch divergence.kind {
         case .missingRow:
             entry.rule = .missingRow
-            return "the rows here have no row of \(divergence.table) that it changes"
+            return "it changes a row of \(divergence.table) that this replica does not have"
         case .otherValue(let column, _, _):
             entry.rule = .otherValue
             entry.column = column
-            return "\(divergence.table).\(column) has another value here than it says"
+            return "\(divergence.table).\(column) has another value here than the entry states"
         case .refused(let reason):
             entry.rule =
                 switch reason {

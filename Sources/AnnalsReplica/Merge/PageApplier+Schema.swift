@@ -70,7 +70,7 @@ extension PageApplier {
     private static func breaking(_ entry: SchemaEntry) -> AnnalsError {
         AnnalsError(
             .waitingForMigration, operation: "sync",
-            "the space's schema has version \(entry.version), under which rows cannot be written as they are declared here",
+            "the space's schema has version \(entry.version), and its rows do not fit the tables of this store",
             hint: "Bring the schema up to date, then sync again; nothing was changed")
     }
 

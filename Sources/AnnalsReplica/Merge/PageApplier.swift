@@ -284,7 +284,7 @@ package struct PageApplier {
                     try take(pulled.content, header, header.certificates[0].footprint, frame, parts.last)
                 } catch WireError.badValue("piece") {
                     throw AnnalsError(
-                        .corruptBatch, operation: "sync", "the pieces of the entry at position \(parts.last) are not of one value",
+                        .corruptBatch, operation: "sync", "the entry at position \(parts.last) has pieces of different values",
                         hint: "Nothing was applied")
                 }
                 try BufferedParts.clear(db)

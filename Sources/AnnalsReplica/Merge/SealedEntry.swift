@@ -15,12 +15,13 @@ enum SealedEntry {
             throw missingKey(id, at: position, state, cipher)
         } catch WireError.notSealed {
             throw AnnalsError(
-                .corruptBatch, operation: "sync", "the entry at position \(position) is not sealed, as all of the space \(state.space) is",
-                hint: "It is by nobody who has the space's key; nothing was applied",
+                .corruptBatch, operation: "sync", "the entry at position \(position) is not encrypted, but the space \(state.space) is",
+                hint: "Its author did not have the space's key; nothing was applied",
                 entry: RefusedEntry(position: position, rule: .badSeal))
         } catch WireError.badSeal {
             throw AnnalsError(
-                .corruptBatch, operation: "sync", "the seal of the entry at position \(position) is broken: it is not what its author sent",
+                .corruptBatch, operation: "sync",
+                "the seal of the entry at position \(position) is broken: the entry is not what its author sent",
                 hint: "Nothing was applied", entry: RefusedEntry(position: position, rule: .badSeal))
         }
     }
@@ -30,12 +31,14 @@ enum SealedEntry {
         guard cipher != nil else {
             return AnnalsError(
                 .missingKey, operation: "sync",
-                "the entry at position \(position) is sealed under the key \(name), and the space \(state.space) was joined without one",
+                "the entry at position \(position) is encrypted with the key \(name), but the space \(state.space) was joined "
+                    + "without a key",
                 hint: "Nothing was applied", entry: RefusedEntry(position: position, rule: .missingKey))
         }
         return AnnalsError(
             .missingKey, operation: "sync",
-            "the entry at position \(position) is sealed under the key \(name), which \(state.spaceKeyFile ?? "the key that is given") does not hold",
+            "the entry at position \(position) is encrypted with the key \(name), which is not in "
+                + (state.spaceKeyFile ?? "the given keys"),
             hint: "Put the space's new key file there and sync again; nothing was applied",
             entry: RefusedEntry(position: position, rule: .missingKey))
     }

@@ -43,7 +43,7 @@ extension Outbox {
             guard entry.byteCount > limits.journalEntryBytes else { return entry }
             throw AnnalsError(
                 .tooLarge, operation: "sync",
-                "a conflict over a row of \(entry.table) is larger than \(limits.journalEntryBytes / 1_000_000) MB and cannot be kept",
+                "a conflict over a row of \(entry.table) is larger than \(limits.journalEntryBytes / 1_000_000) MB and cannot be stored",
                 hint: "Make the value smaller, then annals leave --force and annals join --existing same-key")
         }
 

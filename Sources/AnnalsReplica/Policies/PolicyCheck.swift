@@ -20,7 +20,8 @@ package struct PolicyCheck {
         if let name = setting.table {
             table = tables.first { $0.name.isSameIdentifier(as: name) }
             if table == nil {
-                throw Self.usage("there is no tracked table \(name)", "The tracked ones are \(tables.map(\.name).joined(separator: ", "))")
+                throw Self.usage(
+                    "there is no tracked table \(name)", "The tracked tables are \(tables.map(\.name).joined(separator: ", "))")
             }
         }
         if let table, let column = setting.column {
@@ -28,7 +29,7 @@ package struct PolicyCheck {
                 throw Self.usage("the table \(table.name) has no stored column \(column)")
             }
             if table.primaryKey.contains(place) {
-                throw Self.usage("\(table.name).\(column) is part of the primary key: a key is not merged")
+                throw Self.usage("\(table.name).\(column) is part of the primary key: keys are not merged")
             }
         }
         guard !setting.policy.isEmpty else { return }
@@ -44,14 +45,14 @@ package struct PolicyCheck {
             } else if RowPolicy(name) == nil {
                 throw Self.unknown(setting, Self.updatePolicies)
             } else if setting.column != nil {
-                throw Self.usage("\(name) settles whole rows: set it for a table or the space, not for a column")
+                throw Self.usage("\(name) applies to whole rows: set it for a table or the space, not for a column")
             }
         case .delete: if DeleteRule(rawValue: name) == nil { throw Self.unknown(setting, DeleteRule.allCases.map(\.rawValue)) }
         case .unique: if UniqueRule(rawValue: name) == nil { throw Self.unknown(setting, UniqueRule.allCases.map(\.rawValue)) }
         case .key: if KeyRule(rawValue: name) == nil { throw Self.unknown(setting, KeyRule.allCases.map(\.rawValue)) }
         case .schema:
             if NewSchemas(rawValue: name).map({ $0 == .asSpaceSays }) ?? true { throw Self.unknown(setting, ["take", "wait"]) }
-            if setting.table != nil { throw Self.usage("whether schemas are taken from the log is for the whole space") }
+            if setting.table != nil { throw Self.usage("the policy for schema changes applies to the whole space: name no table") }
         case .whole: if name != "yes", name != "no" { throw Self.unknown(setting, ["yes", "no"]) }
         }
     }
@@ -61,7 +62,7 @@ package struct PolicyCheck {
         do {
             try PolicyExpression().check(expression, columns: table?.columns.map(\.name) ?? [])
         } catch PolicyExpression.Failure.invalid(let reason) {
-            throw Self.usage("SQLite does not understand sql: \(expression) (\(reason))")
+            throw Self.usage("SQLite refuses sql: \(expression) (\(reason))")
         }
     }
 
@@ -71,7 +72,7 @@ package struct PolicyCheck {
     ]
 
     private static func unknown(_ setting: PolicySetting, _ known: [String]) -> AnnalsError {
-        usage("there is no policy \(setting.policy) for this", "Known are \(known.joined(separator: ", "))")
+        usage("there is no policy \(setting.policy) for this", "The policies are \(known.joined(separator: ", "))")
     }
 
     private static func usage(_ message: String, _ hint: String? = nil) -> AnnalsError {

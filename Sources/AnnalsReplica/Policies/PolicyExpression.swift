@@ -38,7 +38,7 @@ package final class PolicyExpression: Sendable {
             let statement = try Self.prepare(db, expression, columns)
             for (place, value) in ([base ?? .null, stored, incoming] + row).enumerated() { statement.bind(place + 1, value) }
             do {
-                guard try statement.step() else { throw Failure.failed("it has no value") }
+                guard try statement.step() else { throw Failure.failed("it returns no value") }
             } catch let error as DatabaseError {
                 throw Failure.failed(error.message ?? "")
             }
@@ -59,10 +59,10 @@ package final class PolicyExpression: Sendable {
             """
         do {
             let checked = try db.makeStatement(sql: sql)
-            guard checked.columnCount == 1, checked.isReadonly else { throw Failure.invalid("it is more than one value") }
+            guard checked.columnCount == 1, checked.isReadonly else { throw Failure.invalid("it must be a single value") }
             let statement = try PreparedStatement(db, sql)
             guard statement.parameterCount == values.count else {
-                throw Failure.invalid("it sees :base, :stored, :incoming and the row's columns, and no other parameter")
+                throw Failure.invalid("it can use :base, :stored, :incoming and the row's columns, and no other parameter")
             }
             return statement
         } catch let error as DatabaseError {

@@ -44,13 +44,13 @@ package struct Resolving {
         guard side != .stored else {
             throw AnnalsError(
                 .usage, operation: "resolve",
-                "the number \(ManualEdit.text(entry.key, names)) of \(table.name) belongs to another row, and both rows are there",
-                hint: "annals resolve \(conflict.id) --take incoming agrees with the new number; an UPDATE with plain SQL gives it another")
+                "the key \(ManualEdit.text(entry.key, names)) of \(table.name) belongs to another row, and both rows exist",
+                hint: "annals resolve \(conflict.id) --take incoming accepts the new number; an UPDATE with plain SQL sets another")
         }
         let key = renumbered.now(table.name, entry.key)
         guard !values.isEmpty else { return }
         guard let current = try row.find(key) else {
-            throw AnnalsError(.usage, operation: "resolve", "the row \(ManualEdit.text(key, names)) of \(table.name) is gone")
+            throw AnnalsError(.usage, operation: "resolve", "the row \(ManualEdit.text(key, names)) of \(table.name) no longer exists")
         }
         try row.update(current, to: values)
     }
@@ -90,8 +90,8 @@ package struct Resolving {
         let rows = side == .stored ? [entry.stored, entry.base] : [entry.incoming, entry.stored, entry.base]
         guard entry.columns.isEmpty, let row = rows.compactMap({ $0 }).first else {
             throw AnnalsError(
-                .usage, operation: "resolve", "the row of \(table.name) is gone, and the journal holds only some of its columns",
-                hint: "Insert it anew with plain SQL; annals conflicts shows what it holds")
+                .usage, operation: "resolve", "the row of \(table.name) no longer exists, and the journal has only some of its columns",
+                hint: "Insert it again with plain SQL; annals conflicts shows the recorded values")
         }
         guard row.count == columns.count else { throw outdated }
         return Dictionary(zip(columns, followed(columns, row))) { $1 }

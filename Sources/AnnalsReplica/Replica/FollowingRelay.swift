@@ -211,26 +211,26 @@ package struct FollowingRelay {
     // MARK: Errors
 
     private static let hint =
-        "Nothing was changed, and local work goes on. Let the other replicas follow first; "
-        + "then keep this file, and clone the space anew"
+        "Nothing was changed, and local work can continue. Let the other replicas follow the relay first; "
+        + "then keep this file, and clone the space again"
 
     private static var notKept: AnnalsError {
         AnnalsError(
             .relayRolledBack, operation: "sync",
-            "the relay was restored from a backup, and this store does not keep all that the relay lost", hint: hint)
+            "the relay was restored from a backup, and this store no longer has all entries that the relay lost", hint: hint)
     }
 
     private static func voided(_ position: Position) -> AnnalsError {
         AnnalsError(
             .relayRolledBack, operation: "sync",
-            "the relay was restored from a backup, and what it lost was voided in part: the entry at position \(position)", hint: hint)
+            "the relay was restored from a backup, and the lost entry at position \(position) was voided", hint: hint)
     }
 
     private static func behindSchema(_ position: Position) -> AnnalsError {
         AnnalsError(
             .relayRolledBack, operation: "sync",
-            "the relay was restored from a backup, and what it lost has tables or columns that this store lacks: the entry at position "
-                + "\(position)",
-            hint: "Nothing was changed, and local work goes on. Let the application migrate the store, then sync again")
+            "the relay was restored from a backup, and the lost entry at position \(position) has tables or columns that this store "
+                + "does not have",
+            hint: "Nothing was changed, and local work can continue. Let the application migrate the store, then sync again")
     }
 }

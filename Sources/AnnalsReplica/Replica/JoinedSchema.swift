@@ -22,19 +22,21 @@ extension SchemaComparison {
         if let change = comparison.ahead.columns.first {
             throw SchemaAgreement.refused(
                 "join",
-                "the table \(change.table) is declared otherwise in the space: its columns (\(change.columns.map(\.name).joined(separator: ", ")))",
-                "Nothing was changed. Let a replica of the space add them first, or join without them and add them then")
+                "the table \(change.table) differs from the space's declaration: its columns "
+                    + "(\(change.columns.map(\.name).joined(separator: ", ")))",
+                "Nothing was changed. Add them on a replica of the space first, or join without them and add them afterwards")
         }
         guard allowed == .equal, !comparison.isAlike else { return comparison }
         let missingSchema = comparison.behind.names(in: space)
         let more = comparison.ahead.tables.map(\.name)
         var message: [String] = []
-        if !missingSchema.isEmpty { message.append("the store lacks \(missingSchema.joined(separator: ", ")) of the space") }
+        if !missingSchema.isEmpty { message.append("the store does not have \(missingSchema.joined(separator: ", ")) of the space") }
         if !more.isEmpty { message.append("the space does not have \(more.joined(separator: ", "))") }
         throw SchemaAgreement.refused(
             "join", message.joined(separator: ", and "),
-            "Nothing was changed. Migrate the store first\(more.isEmpty ? "" : ", or untrack what the space is not to have"); or join with "
-                + "--schema additions, which keeps what the store lacks until it is migrated, and brings its own tables to the space")
+            "Nothing was changed. Migrate the store first\(more.isEmpty ? "" : ", or untrack the tables that the space must not have"); or "
+                + "join with --schema additions, which stores the missing tables and columns until the store is migrated, and adds its own "
+                + "tables to the space")
     }
 }
 

@@ -51,18 +51,18 @@ package struct LogEvidence: Codable, Hashable, Sendable {
     package var message: String {
         switch kind {
         case .otherLog:
-            "the relay shows replicas different logs: the entry at position \(position) is by \(author.replica), "
-                + "which signed that it saw another log up to position \(author.position) than this replica has"
+            "the relay shows replicas different logs: \(author.replica), the author of the entry at position \(position), "
+                + "signed another log up to position \(author.position) than this replica has"
         case .missingEntry:
-            "the relay left an entry out of the log: the entry at position \(position) is by \(author.replica), "
-                + "and it does not follow upon the newest entry of that replica that this one was shown"
+            "the relay left an entry out of the log: the entry at position \(position), by \(author.replica), "
+                + "does not follow the newest entry of that replica that this replica has seen"
         }
     }
 
     package var error: AnnalsError {
         AnnalsError(
             .relayInconsistent, operation: "sync", message,
-            hint: "Nothing was applied, and nothing more is exchanged with this relay; local work goes on. "
+            hint: "Nothing was applied, and this replica stops syncing with this relay; local work can continue. "
                 + "Run annals verify --evidence FILE to save the proof, and show it to the other members of the space")
     }
 

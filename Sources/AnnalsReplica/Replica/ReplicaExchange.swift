@@ -113,7 +113,7 @@ package struct ReplicaExchange {
 
     package init(_ db: Database, _ identities: NewIdentities) throws {
         guard let state = try ReplicaState.load(db) else {
-            throw AnnalsError(.notJoined, operation: "sync", "the store is not joined to a space", hint: "Run annals join first")
+            throw AnnalsError(.notJoined, operation: "sync", "the store has not joined a space", hint: "Run annals join first")
         }
         self.db = db
         self.identities = identities
@@ -202,7 +202,7 @@ package struct ReplicaExchange {
     private static var otherAnswer: AnnalsError {
         AnnalsError(
             .notARelay, operation: "sync", "the relay's answer does not belong to the push that was sent",
-            hint: "Nothing was changed, and the push is kept. Run sync again; if this stays, a proxy on the way repeats old answers",
+            hint: "Nothing was changed, and the push is kept. Run sync again. If the error stays, a proxy may repeat old answers",
             isRetryable: true)
     }
 
@@ -308,8 +308,8 @@ extension AnnalsError {
     /// The relay's log differs from the one that was seen before, or is shorter.
     package static func relayRolledBack(operation: String) -> AnnalsError {
         AnnalsError(
-            .relayRolledBack, operation: operation, "the relay's log is shorter than, or other than, the one seen before",
-            hint: "It was restored from an older backup; nothing was changed, and local work goes on. "
-                + "Run annals sync --follow-relay to send again what the relay lost and go on with it")
+            .relayRolledBack, operation: operation, "the relay's log is shorter than the log seen before, or differs from it",
+            hint: "The relay was restored from an older backup. Nothing was changed, and local work can continue. "
+                + "Run annals sync --follow-relay to accept the relay and send it again what it lost")
     }
 }

@@ -10,7 +10,7 @@ package enum SpaceKeyFile {
     package static func read(_ path: String) throws(AnnalsError) -> SpaceKeyRing {
         guard FileManager.default.fileExists(atPath: path) else {
             throw AnnalsError(
-                .missingKey, "there is no space key file \(path)", hint: "Put it back; another replica of the space has the same")
+                .missingKey, "there is no space key file \(path)", hint: "Restore it; another replica of the space has the same file")
         }
         guard let file = FileHandle(forReadingAtPath: path),
             let data = try? file.read(upToCount: SpaceKeyRing.maximumBytes + 1) ?? Data()
@@ -21,12 +21,12 @@ package enum SpaceKeyFile {
         guard data.count <= SpaceKeyRing.maximumBytes else {
             throw AnnalsError(
                 .missingKey, "the space key file \(path) is larger than \(SpaceKeyRing.maximumBytes >> 10) KiB",
-                hint: "Leave out old keys that nothing is sealed under any more")
+                hint: "Remove old keys that no data is encrypted with any more")
         }
         do {
             return try SpaceKeyRing(text: String(decoding: data, as: UTF8.self))
         } catch {
-            throw AnnalsError(.missingKey, "\(path) \(error)", hint: "annals key new makes such a file")
+            throw AnnalsError(.missingKey, "\(path) \(error)", hint: "annals key new creates such a file")
         }
     }
 }
@@ -55,7 +55,7 @@ extension AnnalsError {
     /// The space is encrypted and no key is given.
     package static func keyNeeded(for space: SpaceName, _ id: UInt64, operation: String) -> AnnalsError {
         AnnalsError(
-            .missingKey, operation: operation, "the space \(space) is sealed under the key \(SpaceKey.name(of: id)), and no key is given",
+            .missingKey, operation: operation, "the space \(space) is encrypted with the key \(SpaceKey.name(of: id)), and no key is given",
             hint: operation == "sync"
                 ? "Open the store with the key, or leave and join again with --space-key-file; nothing was changed"
                 : "Give the space's key file with --space-key-file; nothing was changed")
@@ -65,14 +65,14 @@ extension AnnalsError {
     package static func otherKey(for space: SpaceName, _ id: UInt64, _ file: String?, operation: String) -> AnnalsError {
         AnnalsError(
             .missingKey, operation: operation,
-            "the space \(space) is sealed under the key \(SpaceKey.name(of: id)), which \(file ?? "the key that is given") does not hold",
+            "the space \(space) is encrypted with the key \(SpaceKey.name(of: id)), which is not in \(file ?? "the given keys")",
             hint: "Get the space's key file from another replica, then try again; nothing was changed")
     }
 
     /// A key is given for a space that is not encrypted, so that its relay can read it.
     package static func notSealed(_ space: SpaceName, operation: String) -> AnnalsError {
         AnnalsError(
-            .configuration, operation: operation, "the space \(space) is not sealed: its relay can read it, whatever key is given",
-            hint: "Leave out --space-key-file, or begin a new space with it; nothing was changed")
+            .configuration, operation: operation, "the space \(space) is not encrypted: its relay can read it even if a key is given",
+            hint: "Omit --space-key-file, or create a new space with it; nothing was changed")
     }
 }

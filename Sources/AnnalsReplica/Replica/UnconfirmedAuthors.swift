@@ -78,9 +78,9 @@ package struct SuspectSnapshot: TranslatableError {
     package func annalsError(operation: String, path: String) -> AnnalsError {
         AnnalsError(
             .corruptBatch, operation: operation,
-            "the entry at position \(position) is by \(author), and it does not follow upon the newest entry of that replica in the snapshot "
+            "the entry at position \(position), by \(author), does not follow the newest entry of that replica in the snapshot "
                 + "at position \(snapshot), with which this replica began: the snapshot is wrong, or the relay left an entry out",
-            hint: "Nothing was applied, and local work goes on. Compare with the store of another member by annals verify --space there; "
-                + "the relay's operator sees who made the snapshot", underlying: self)
+            hint: "Nothing was applied, and local work can continue. Run annals verify --space on the store of another member to compare; "
+                + "the relay's operator can see who made the snapshot", underlying: self)
     }
 }

@@ -43,8 +43,8 @@ package struct DeclaredRenames {
             let wasOther = !first.isSameIdentifier(as: list.name) || space.present(first).isSameIdentifier(as: rename.table)
             guard wasOther else {
                 throw Self.refused(
-                    .schemaRefused, "the table \(rename.table) is not tracked, and \(rename.name) was never called so",
-                    "A table can be rebuilt under its name, or renamed by ALTER TABLE, and not both at once")
+                    .schemaRefused, "the table \(rename.table) is not tracked, and \(rename.name) never had this name",
+                    "A table can be rebuilt under its name, or renamed with ALTER TABLE, but not both at once")
             }
             return try SpaceRename.tell([SpaceRename(table: list.first.table, column: nil, name: rename.name)], db)
         }
@@ -55,7 +55,7 @@ package struct DeclaredRenames {
         if !first.columns[place].isSameIdentifier(as: known) {
             let theirs = space.table(named: first.table)
             guard theirs?.place(of: first.columns[place]) == nil, !first.columns.contains(where: { $0.isSameIdentifier(as: known) })
-            else { throw Self.refused(.schemaRefused, "\(rename.table).\(rename.name) is another column than \(column)", nil) }
+            else { throw Self.refused(.schemaRefused, "\(rename.table).\(rename.name) is a different column than \(column)", nil) }
             first.columns[place] = known
             try CanonicalNames.set(first, of: list, db)
         }
@@ -114,7 +114,7 @@ package struct DeclaredRenames {
             guard isTracked || isDone else {
                 throw AnnalsError(
                     .schemaRefused, operation: "migrate", "the table \(rename.table) is not tracked",
-                    hint: "Other tables are renamed by ALTER TABLE in the file; nothing was changed")
+                    hint: "Rename other tables with ALTER TABLE in the file; nothing was changed")
             }
             if rename.column == nil { known.append(rename.name) }
         }

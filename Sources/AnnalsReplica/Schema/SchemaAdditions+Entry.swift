@@ -64,10 +64,10 @@ extension SchemaAdditions {
         let reader = SchemaReader(db)
         for layout in entry.tracked {
             guard let table = try reader.table(layout.name), layout.columns.allSatisfy({ table.place(of: $0) != nil }) else {
-                throw Self.refused("the table \(layout.name) is not what its statements make", nil)
+                throw Self.refused("its statements do not create the table \(layout.name) as described", nil)
             }
             guard let known = space.table(named: layout.name) else {
-                guard !StoreSchema.isOwnName(table.name) else { throw Self.refused("a table with a name of ours", nil) }
+                guard !StoreSchema.isOwnName(table.name) else { throw Self.refused("a table has a name that is reserved for Annals", nil) }
                 tables.append(table)
                 statements[table.name] = try Self.statements(of: table.name, db)
                 continue
@@ -77,7 +77,7 @@ extension SchemaAdditions {
                 known.place(of: column.name) == nil && !known.generatedColumns.contains { $0.name.isSameIdentifier(as: column.name) }
             }
             guard !columns.isEmpty else { continue }
-            guard columns.allSatisfy(Self.isOptional) else { throw Self.refused("a column of \(layout.name) that needs a value", nil) }
+            guard columns.allSatisfy(Self.isOptional) else { throw Self.refused("a new column of \(layout.name) needs a value", nil) }
             let keys = table.foreignKeys.filter { key in key.columns.contains { known.place(of: $0) == nil } }
             self.columns.append(Columns(table: known.name, columns: columns, foreignKeys: keys))
         }
@@ -99,7 +99,7 @@ extension SchemaAdditions {
         throw AnnalsError(
             .schemaRefused, operation: "sync",
             "the other replicas would refuse this schema change (\(refusal.statement)): \(refusal.reason)",
-            hint: "Declare the table without it, or stop tracking the table; nothing was sent, and local work goes on")
+            hint: "Declare the table without it, or stop tracking the table; nothing was sent, and local work can continue")
     }
 
     private static func isRepeated(_ error: DatabaseError) -> Bool {
@@ -109,7 +109,7 @@ extension SchemaAdditions {
 
     private static func refused(_ reason: String, _ underlying: (any Error)?) -> AnnalsError {
         AnnalsError(
-            .schemaRefused, operation: "sync", "the log has a schema change that this program cannot take in: \(reason)",
-            hint: "Use a program that has what it needs; nothing was changed", underlying: underlying)
+            .schemaRefused, operation: "sync", "the log has a schema change that this program cannot apply: \(reason)",
+            hint: "Use a program that provides what it needs; nothing was changed", underlying: underlying)
     }
 }

@@ -37,7 +37,7 @@ package enum SchemaAdoption {
         if let refused = report.tables.first(where: { !$0.isTracked }) {
             throw AnnalsError(
                 .schemaRefused, operation: "sync", "the space's new table \(refused.name) cannot be tracked here",
-                hint: "annals track says why")
+                hint: "annals track prints the reason")
         }
         try names.save(additions, db)
     }
@@ -48,8 +48,8 @@ package enum SchemaAdoption {
         } catch {
             throw AnnalsError(
                 .schemaRefused, operation: "sync",
-                "the space's schema change cannot be made here: \((error as? DatabaseError)?.message ?? "SQLite refused it")",
-                hint: "Make it by hand, then sync again", underlying: error)
+                "the space's schema change cannot be applied here: \((error as? DatabaseError)?.message ?? "SQLite refused it")",
+                hint: "Make the change manually, then sync again", underlying: error)
         }
     }
 }

@@ -111,7 +111,7 @@ package final class SchemaTrial {
 
     private func reason(against sql: String, _ tokens: [SQLToken]) -> String? {
         guard !tokens.contains(where: { $0.isSymbol(";") }), let form = Form(tokens) else {
-            return "it is none of CREATE TABLE name (…), CREATE INDEX name ON table (…) and ALTER TABLE name ADD COLUMN"
+            return "it is not CREATE TABLE name (…), CREATE INDEX name ON table (…) or ALTER TABLE name ADD COLUMN"
         }
         switch form {
         case .index:
@@ -187,7 +187,7 @@ package final class SchemaTrial {
         switch code & 0xff {
         case SQLITE_TOOBIG, SQLITE_NOMEM: return "a value of it is larger than \(ReplicaLimits.schemaTrialValue >> 10) KiB"
         case SQLITE_INTERRUPT: return "it takes too long"
-        case SQLITE_AUTH: return "it does what a declaration must not"
+        case SQLITE_AUTH: return "it does more than declare a table or an index"
         case SQLITE_ERROR where !Self.isOfThisPlace(error): return error
         default: return nil
         }
@@ -227,7 +227,7 @@ package final class SchemaTrial {
         private func refusal(_ action: Int32, _ first: String?, _ second: String?, _ database: String?) -> String? {
             switch action {
             case SQLITE_CREATE_TABLE, SQLITE_CREATE_INDEX:
-                return database == "main" && phase == .declaring ? nil : "it makes something outside of the database"
+                return database == "main" && phase == .declaring ? nil : "it creates an object outside of the database"
             case SQLITE_READ, SQLITE_REINDEX: return nil
             case SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE:
                 let isSchema = ["sqlite_master", "sqlite_schema", "sqlite_sequence"].contains(first ?? "")
@@ -239,7 +239,7 @@ package final class SchemaTrial {
             case SQLITE_SELECT, SQLITE_RECURSIVE: return "it has a query"
             case SQLITE_PRAGMA where phase == .asking: return nil
             case SQLITE_ATTACH, SQLITE_DETACH: return "it names another file"
-            default: return "it does what a declaration must not"
+            default: return "it does more than declare a table or an index"
             }
         }
 

@@ -49,7 +49,7 @@ package struct LogContents: Sendable {
     private func declaration(of clone: LogContents) -> String? {
         do {
             return try SchemaComparison(tables, clone.space, missingSchema: MissingSchema()).isAlike
-                ? nil : "tables or columns that the space lacks"
+                ? nil : "tables or columns that the space does not have"
         } catch {
             return (error as? AnnalsError)?.message ?? "the declaration of its tables"
         }

@@ -176,8 +176,8 @@ package enum SnapshotFile {
         let found = try String.fetchOne(db, sql: "PRAGMA quick_check(1)")
         guard found != "ok" else { return }
         throw AnnalsError(
-            .corruptBatch, operation: "clone", "the relay's snapshot is damaged: \(found ?? "nothing can be read")",
-            hint: "Ask its operator to drop it; another replica brings a new one")
+            .corruptBatch, operation: "clone", "the relay's snapshot is corrupt: \(found ?? "it cannot be read")",
+            hint: "Ask the relay's operator to drop it; another replica uploads a new one")
     }
 
     /// Reads the description of a snapshot file.
@@ -247,23 +247,23 @@ package enum SnapshotFile {
 
     private static func olderFormat(_ format: Int64) -> AnnalsError {
         AnnalsError(
-            .corruptBatch, operation: "clone", "the space's snapshot has the format \(format), which this program does not read any more",
-            hint: "Make the space anew with this program's version: annals join from a store that has its rows")
+            .corruptBatch, operation: "clone", "the space's snapshot has the format \(format), which this program no longer supports",
+            hint: "Create the space again with this version of annals: run annals join with a store that has its rows")
     }
 
     package static var otherRows: AnnalsError {
-        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot holds other rows than its maker says")
+        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot has other rows than it states")
     }
 
     package static var otherLog: AnnalsError {
-        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot holds rows of another log than the relay has")
+        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot belongs to another log than the relay's")
     }
 
     /// An SQLite error that the file causes. Its maker can put anything into it, so this is not a defect of this program.
     package static func unusable(_ error: AnnalsError) -> AnnalsError {
         AnnalsError(
-            .corruptBatch, operation: "clone", "the relay's snapshot is damaged: \(error.message)",
-            hint: "Ask its operator to drop it; another replica brings a new one", underlying: error)
+            .corruptBatch, operation: "clone", "the relay's snapshot is corrupt: \(error.message)",
+            hint: "Ask the relay's operator to drop it; another replica uploads a new one", underlying: error)
     }
 
     package static var notASnapshot: AnnalsError {

@@ -27,8 +27,8 @@ package struct CopyMismatch: Error {
         switch kind {
         case .missing: "a row of \(table) is missing"
         case .otherValue(let column): "a row of \(table) has another value in \(column)"
-        case .taken: "a row of \(table) cannot be written: its key or a unique value is taken"
-        case .notAllowed(let reason): "a row of \(table) does not fit the table as it is declared now: \(reason)"
+        case .taken: "a row of \(table) cannot be written: another row has its key or a unique value"
+        case .notAllowed(let reason): "a row of \(table) does not fit the current declaration of the table: \(reason)"
         }
     }
 }

@@ -25,7 +25,7 @@ package enum RecordedRead {
             }
             if let result { return result }
         }
-        throw AnnalsError(.busy, operation: "read", "another program writes all the time", hint: "Try again", isRetryable: true)
+        throw AnnalsError(.busy, operation: "read", "another program keeps writing to the file", hint: "Try again", isRetryable: true)
     }
 
     /// Whether there are writes to record. Only reads.

@@ -104,7 +104,7 @@ public enum Replay {
             let changes = try NetChanges(db, tables: tables)
             let copy = HistoryCopy(db, schema: SchemaCopy.target, changes: changes) { mismatch in
                 throw AnnalsError(
-                    .diverged, operation: "replay", "the rows are not what history says they became: \(mismatch.message)",
+                    .diverged, operation: "replay", "the rows differ from history: \(mismatch.message)",
                     hint: "Run annals verify")
             }
             outcome.rows += try copy.move(.back, through: changes.unrecordedParts())
@@ -123,7 +123,7 @@ public enum Replay {
     }
 
     private static func note(on empty: [String]) -> [String] {
-        empty.isEmpty ? [] : ["not tracked, so empty: \(empty.joined(separator: ", "))"]
+        empty.isEmpty ? [] : ["untracked tables are empty: \(empty.joined(separator: ", "))"]
     }
 }
 

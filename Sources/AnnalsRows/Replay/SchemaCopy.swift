@@ -111,8 +111,8 @@ package struct SchemaCopy {
 
     private func refused(_ object: Object, _ reason: String, _ underlying: (any Error)? = nil) -> AnnalsError {
         AnnalsError(
-            .schemaRefused, operation: "copy", "the \(object.type) \(object.name) cannot be made here: \(reason)",
-            hint: "Use a program that has what it needs, or drop it", underlying: underlying)
+            .schemaRefused, operation: "copy", "the \(object.type) \(object.name) cannot be created here: \(reason)",
+            hint: "Use a program that provides what it needs, or drop it", underlying: underlying)
     }
 
     private func copyRows(_ table: DeclaredTable) throws {

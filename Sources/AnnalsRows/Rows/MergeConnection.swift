@@ -58,7 +58,7 @@ package enum MergeConnection {
         }
         guard let problem = problems.first else { return }
         throw AnnalsError(
-            .defect, operation: "apply", "The connection could not be set back after entries were applied",
+            .defect, operation: "apply", "internal error: the connection's settings could not be restored after entries were applied",
             hint: "Close the store and open it again", underlying: failure ?? problem)
     }
 }
@@ -88,7 +88,7 @@ private struct ConnectionSettings {
             annals_sqlite_set_triggers(db.sqliteConnection, triggers ? 1 : 0),
             annals_sqlite_set_foreign_keys(db.sqliteConnection, foreignKeys ? 1 : 0),
         ] where code != SQLITE_OK {
-            throw DatabaseError(resultCode: ResultCode(rawValue: code), message: "the connection does not take its settings")
+            throw DatabaseError(resultCode: ResultCode(rawValue: code), message: "the connection refused its settings")
         }
         // This does not use GRDB, because GRDB runs no statement after its task was cancelled. The pragma can fail while another program
         // locks the file. Then only the cache size stays wrong.

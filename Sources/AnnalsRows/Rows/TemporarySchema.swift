@@ -19,10 +19,10 @@ struct TemporarySchema {
     package func check(for userTriggers: UserTriggers) throws {
         for trigger in userTriggers.temporaries {
             guard let table = trigger.words.intersection(tables).min() else { continue }
-            throw refusal("The temporary table \"\(table)\" has a name that the trigger \"\(trigger.name)\" uses")
+            throw refusal("the temporary table \"\(table)\" has a name that the trigger \"\(trigger.name)\" uses")
         }
         for trigger in triggers where try isFired(trigger, by: userTriggers) && !isSafe(trigger, userTriggers) {
-            throw refusal("The temporary trigger \"\(try trigger.value("name") as String)\" would run while entries are applied")
+            throw refusal("the temporary trigger \"\(try trigger.value("name") as String)\" would run while entries are applied")
         }
     }
 

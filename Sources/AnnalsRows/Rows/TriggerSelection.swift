@@ -86,7 +86,7 @@ struct TriggerSelection {
         guard reached.insert(table).inserted else { return }
         for candidate in candidates[table, default: []] {
             guard let trigger = candidate.definition else {
-                throw refusal(of: candidate, "its text cannot be understood", hint: "Drop the trigger, or write it anew")
+                throw refusal(of: candidate, "its SQL cannot be parsed", hint: "Drop the trigger, or rewrite it")
             }
             let statements = kept(of: trigger)
             try check(trigger, statements, candidate)
@@ -139,14 +139,15 @@ struct TriggerSelection {
         let isTwoKinds = kept.contains { $0.raises == [.ignore, .refuse] }
         guard writesAndRaises || isTwoKinds || !trigger.conditionRaises.isEmpty else { return }
         throw refusal(
-            of: candidate, "RAISE stands where it cannot be told apart from the rest",
-            hint: "Put each RAISE into a SELECT of its own, before what keeps an untracked table")
+            of: candidate, "a RAISE cannot be separated from the other statements",
+            hint: "Put each RAISE into a separate SELECT, before the statements that maintain an untracked table")
     }
 
     private func refusal(of candidate: Candidate, _ problem: String, hint: String) -> AnnalsError {
         AnnalsError(
             .schemaRefused, operation: "apply",
-            "The trigger \"\(candidate.name)\" on \"\(candidate.definition?.table ?? candidate.table)\" cannot be silenced: \(problem)",
+            "the trigger \"\(candidate.name)\" on \"\(candidate.definition?.table ?? candidate.table)\" cannot be disabled while entries "
+                + "are applied: \(problem)",
             hint: hint)
     }
 }

@@ -89,7 +89,7 @@ package struct UserTriggers: Sendable {
         do {
             for (index, trigger) in temporaries.enumerated() {
                 let sql = trigger.definition.temporarySQL(named: Self.temporaryName(index), statements: trigger.statements)
-                try refusing(trigger, "cannot be split into what runs while entries are applied and what does not") {
+                try refusing(trigger, "cannot be divided into statements that run while entries are applied and others") {
                     try SQLiteStatements.run(sql, on: db)
                 }
             }
@@ -151,8 +151,8 @@ package struct UserTriggers: Sendable {
         } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR || error.resultCode == .SQLITE_AUTH {
             throw AnnalsError(
                 .schemaRefused, operation: "apply",
-                "The trigger \"\(trigger.name)\" on \"\(trigger.definition.table)\" \(problem): \(error.message ?? "unknown error")",
-                hint: "Change the trigger, or apply from a program that provides what it needs", underlying: error)
+                "the trigger \"\(trigger.name)\" on \"\(trigger.definition.table)\" \(problem): \(error.message ?? "unknown error")",
+                hint: "Change the trigger, or use a program that provides what it needs", underlying: error)
         }
     }
 }

@@ -95,7 +95,7 @@ package struct BlameWalk {
         }
         throw AnnalsError(
             .usage, operation: "blame", "no row of \(entry.definition.name) has this key, and none had it in history",
-            hint: "Text that looks like a number is given as 'text'")
+            hint: "Write text that looks like a number as 'text'")
     }
 
     // MARK: Backward through history

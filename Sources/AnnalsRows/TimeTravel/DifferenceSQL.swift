@@ -52,7 +52,7 @@ struct DifferenceSQL {
 
     package func head(from: HistoryToken, to: HistoryToken) -> String {
         """
-        -- PushLease the store as it was at \(from) into what it was at \(to).
+        -- Turns the store as it was at \(from) into the store as it was at \(to).
         PRAGMA foreign_keys = OFF;
         PRAGMA ignore_check_constraints = ON;
         BEGIN IMMEDIATE;

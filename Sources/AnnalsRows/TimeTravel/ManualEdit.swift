@@ -38,7 +38,7 @@ package struct ManualEdit {
         guard !places.isEmpty else { return }
         let key = key(of: row)
         let set = places.enumerated().map { "\(SQL.quote(table.columns[$1].name)) = ?\(key.count + $0 + 1)" }.joined(separator: ", ")
-        try write("be so", before: row, after: after) {
+        try write("have these values", before: row, after: after) {
             try prepare("UPDATE main.\(SQL.quote(table.name)) SET \(set) WHERE \(isKey)", key + places.map { after[$0] }).run()
         }
     }
@@ -47,7 +47,7 @@ package struct ManualEdit {
         let row = table.columns.map { values[$0.name] ?? .null }
         let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
         let places = row.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
-        try write("come back", before: nil, after: row) {
+        try write("be inserted again", before: nil, after: row) {
             try prepare("INSERT INTO main.\(SQL.quote(table.name)) (\(columns)) VALUES (\(places))", row).run()
         }
     }
@@ -67,7 +67,7 @@ package struct ManualEdit {
         let name = Self.text(key(of: row), table.primaryKey.map { table.columns[$0].name })
         return AnnalsError(
             .constraint, operation: "resolve", "the row \(name) of \(table.name) cannot \(what): \(reason)",
-            hint: "Nothing was changed; change what is in the way first, or --set other values")
+            hint: "Nothing was changed; change the rows that prevent it first, or --set other values")
     }
 
     // MARK: References
@@ -85,7 +85,7 @@ package struct ManualEdit {
                 let values = places.map { after[$0] }
                 if values.contains(.null) { continue }
                 if try !exists(key.parentTable, key.parentColumns, values) {
-                    return "\(key.parentTable) has no such row for \(Self.name(key))"
+                    return "\(key.parentTable) has no matching row for \(Self.name(key))"
                 }
             }
         }

@@ -73,7 +73,7 @@ package final class Reverting {
 
     private func takeOut(_ table: RowTable, _ change: NetChange) throws {
         if hasNullKey(table, change.old) || hasNullKey(table, change.new) {
-            return obstacles.note("a row of \(table.name) whose key holds NULL")
+            return obstacles.note("a row of \(table.name) with NULL in its key")
         }
         guard let new = change.new else { return }
         guard let old = change.old else {
@@ -92,7 +92,7 @@ package final class Reverting {
     /// The row as it is and as the revert wants it; nil if it does not exist.
     private func target(_ table: RowTable, _ old: [Value], _ new: [Value]) throws -> (row: [Value], target: [Value])? {
         guard let row = try table.row(table.key(of: new)) else {
-            obstacles.note(table, new, "is gone")
+            obstacles.note(table, new, "was deleted")
             return nil
         }
         let changed = differing(old, new)
@@ -167,8 +167,9 @@ package final class Reverting {
     private func refusal(_ table: RowTable, _ key: [Value], _ reason: String) -> AnnalsError {
         AnnalsError(
             .constraint, operation: "revert",
-            "transaction \(number) cannot be reverted: the row \(RevertObstacles.name(table, key)) cannot be as before: \(reason)",
-            hint: "Nothing was changed; change what is in the way first")
+            "transaction \(number) cannot be reverted: the row \(RevertObstacles.name(table, key)) cannot get its earlier "
+                + "values: \(reason)",
+            hint: "Nothing was changed; change the rows that prevent it first")
     }
 }
 
@@ -203,6 +204,6 @@ struct RevertObstacles {
         return AnnalsError(
             .rowsDiffer, operation: "revert",
             "transaction \(number) cannot be reverted, because rows were changed after it: \(named.joined(separator: "; "))\(rest)",
-            hint: "Nothing was changed; --force overwrites later work")
+            hint: "Nothing was changed; --force overwrites later changes")
     }
 }

@@ -35,8 +35,8 @@ package struct RenamedStatements {
         } catch {
             throw AnnalsError(
                 .schemaRefused, operation: "sync",
-                "the table \(table) cannot be told to the space: \((error as? DatabaseError)?.message ?? "SQLite refused it")",
-                hint: "Declare it with what SQLite has by itself", underlying: error)
+                "the table \(table) cannot be sent to the space: \((error as? DatabaseError)?.message ?? "SQLite refused it")",
+                hint: "Declare it with SQLite's built-in functions and collations only", underlying: error)
         }
     }
 }

@@ -13,13 +13,14 @@ package enum SchemaAgreement {
         for entry in here.entries {
             guard let theirs = space.table(first: entry.first.name) else {
                 throw refused(
-                    operation, "the table \(entry.definition.name) is tracked here and is none of the space's",
-                    "Run annals untrack on it")
+                    operation, "the table \(entry.definition.name) is tracked here but is not in the space",
+                    "Run annals untrack for it")
             }
             if let difference = difference(entry.first, theirs.first) {
                 throw refused(
-                    operation, "the table \(entry.definition.name) is declared otherwise in the space: \(difference)",
-                    "Declare it here as the space has it. A space takes new tables and columns; another form needs another space: leave this one, migrate, and join that"
+                    operation, "the table \(entry.definition.name) differs from the space's declaration: \(difference)",
+                    "Declare it here as in the space. A space accepts new tables and columns; other changes need another space: leave "
+                        + "this one, migrate, and join the other"
                 )
             }
         }

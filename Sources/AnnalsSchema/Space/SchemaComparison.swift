@@ -68,14 +68,14 @@ package struct SchemaComparison: Sendable {
         let names = (more + fewer).map(\.name).sorted().joined(separator: ", ")
         func refuse(_ difference: String) -> AnnalsError {
             var hint =
-                "Declare it here as the space has it. A space takes new tables, new columns that may be NULL or have a "
-                + "constant default, and renames; another form needs another space: leave this one, migrate, and join that"
+                "Declare it here as in the space. A space accepts new tables, new columns that may be NULL or have a "
+                + "constant default, and renames; other changes need another space: leave this one, migrate, and join the other"
             if more.count == 1, fewer.count == 1 {
                 let old = space.present(fewer[0].name, of: theirs.name)
                 hint = "If it was renamed: annals migrate STORE --rename \(entry.definition.name).\(old)=\(more[0].name). " + hint
             }
             return SchemaAgreement.refused(
-                operation, "the table \(entry.definition.name) is declared otherwise in the space: \(difference)", hint)
+                operation, "the table \(entry.definition.name) differs from the space's declaration: \(difference)", hint)
         }
         guard fewer.allSatisfy({ missingSchema.has($0.name, of: own.name) }), more.allSatisfy(SchemaAdditions.isOptional) else {
             throw refuse("its columns (\(names))")

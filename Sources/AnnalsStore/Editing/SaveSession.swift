@@ -199,8 +199,8 @@ extension Store {
     package static func renumberedRows(_ db: Database, after number: Int64) throws -> [RenumberedRow] {
         guard try RenumberedRows.reach(db, after: number) else {
             throw AnnalsError(
-                .tokenExpired, operation: "edit", "rows that were read got other keys, and a purge took the notes of it",
-                hint: "Discard the edits, and fetch the rows anew")
+                .tokenExpired, operation: "edit", "rows that were read got other keys, and a purge dropped the records of the new keys",
+                hint: "Discard the edits, and fetch the rows again")
         }
         return try RenumberedRows.load(db, after: number)
     }

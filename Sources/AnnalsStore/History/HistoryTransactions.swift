@@ -60,7 +60,7 @@ public struct HistoryTransactions: AsyncSequence, Sendable {
 extension Store {
     /// The transactions of a request, in pages of this size.
     public func history(_ request: HistoryRequest = HistoryRequest(), pageSize: Int = 256) -> HistoryTransactions {
-        precondition(pageSize > 0, "a page has a transaction at least")
+        precondition(pageSize > 0, "the page size must be at least 1")
         return HistoryTransactions(store: self, request: request, pageSize: pageSize)
     }
 

@@ -39,8 +39,8 @@ private enum MigrationScript {
                 guard !forbidden.contains(word) else { throw misplaced(word) }
                 if let name = ownName(in: statement.sql, own) {
                     throw AnnalsError(
-                        .schemaRefused, operation: "migrate", "a migration has nothing to do with \(name), which is Annals' own",
-                        hint: "Take it out; nothing was changed")
+                        .schemaRefused, operation: "migrate", "a migration must not use \(name), which belongs to Annals",
+                        hint: "Remove it; nothing was changed")
                 }
                 try tables.prepare(for: statement.sql)
                 try statement.execute()
@@ -68,7 +68,7 @@ private enum MigrationScript {
 
     private static func misplaced(_ word: String) -> AnnalsError {
         AnnalsError(
-            .usage, operation: "migrate", "\(word) has no place in a migration: all of it is one transaction",
-            hint: "Take it out; nothing was changed")
+            .usage, operation: "migrate", "\(word) is not allowed in a migration: a migration is one transaction",
+            hint: "Remove it; nothing was changed")
     }
 }

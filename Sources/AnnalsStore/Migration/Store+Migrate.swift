@@ -108,7 +108,7 @@ struct Migrating {
             outcome = try body()
             return .commit
         }
-        guard let outcome else { throw AnnalsError(.defect, operation: "migrate", "a write ended without an outcome") }
+        guard let outcome else { throw AnnalsError(.defect, operation: "migrate", "internal error: a write ended without a result") }
         return outcome
     }
 
@@ -135,8 +135,8 @@ struct Migrating {
             }
             guard try Set(OwnObjects.all(db)).isSuperset(of: own) else {
                 throw AnnalsError(
-                    .schemaRefused, operation: "migrate", "the migration takes away tables of Annals",
-                    hint: "annals untrack does that; nothing was changed")
+                    .schemaRefused, operation: "migrate", "the migration drops tables of Annals",
+                    hint: "Use annals untrack for that; nothing was changed")
             }
             try tables.finish()
             try track(notIn: before)
@@ -168,7 +168,8 @@ struct Migrating {
         let report = try Tracking.trackUnrecorded(db, .tables(names), recordsRows: true)
         guard let refused = report.first(where: { !$0.isTracked }) else { return }
         throw AnnalsError(
-            .schemaRefused, operation: "migrate", "the table \(refused.name) cannot be tracked", hint: "annals track --dry-run says why")
+            .schemaRefused, operation: "migrate", "the table \(refused.name) cannot be tracked",
+            hint: "annals track --dry-run prints the reason")
     }
 
     /// - Parameter before: violations that existed before the migration.
@@ -176,7 +177,8 @@ struct Migrating {
         let broken = try FileChecks(db: db).foreignKeys()
         guard let first = broken.first(where: { now in now.count > (before.first { $0.key == now.key }?.count ?? 0) }) else { return }
         throw AnnalsError(
-            .constraint, operation: "migrate", "the migration leaves rows of \(first.key.table) without their row of \(first.key.parent)",
+            .constraint, operation: "migrate",
+            "the migration leaves rows of \(first.key.table) without their parent in \(first.key.parent)",
             hint: "Nothing was changed")
     }
 }

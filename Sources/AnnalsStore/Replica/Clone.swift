@@ -156,7 +156,7 @@ extension Store {
             try step.recordExternal()
             return try clone.database.reading { other in
                 guard let state = try ReplicaState.load(other) else {
-                    throw AnnalsError(.defect, operation: "join", "the clone is no replica")
+                    throw AnnalsError(.defect, operation: "join", "the clone is not a replica")
                 }
                 try JoiningNames(db, other).save(step.tables())
                 step.forgetComparison()

@@ -71,7 +71,7 @@ private struct JoiningRows {
     private var names: Set<CandidateKey> = []
 
     init(db: Database, other: Database, step: StoreStep, existing: ExistingRows, _ schema: JoinedSchema) throws {
-        guard let state = try ReplicaState.load(other) else { throw AnnalsError(.defect, operation: "join", "the clone is no replica") }
+        guard let state = try ReplicaState.load(other) else { throw AnnalsError(.defect, operation: "join", "the clone is not a replica") }
         try JoiningNames(db, other).save(step.tables())
         step.forgetComparison()
         let registry = try step.tables()
@@ -110,7 +110,7 @@ private struct JoiningRows {
         if !ours.isEmpty { try rebase(base) }
         guard try session.checks.dangling().isEmpty else {
             throw AnnalsError(
-                .rowsDiffer, operation: "join", "rows of this store would be left without what they refer to", hint: "Nothing was changed")
+                .rowsDiffer, operation: "join", "rows of this store would have no parent", hint: "Nothing was changed")
         }
         try session.untrackedChildren.settle()
         try Meta(db).set(.outboxed, try step.newestTransaction())

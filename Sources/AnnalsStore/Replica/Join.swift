@@ -76,7 +76,7 @@ extension Store {
     public func leave(force: Bool = false) async throws {
         try await managed("leave") { db, step in
             guard try StoreSchema.exists(db), try ReplicaState.load(db) != nil else {
-                throw AnnalsError(.notJoined, operation: "leave", "the store is not joined to a space")
+                throw AnnalsError(.notJoined, operation: "leave", "the store has not joined a space")
             }
             if !force { try Self.requireNothingToLose(db, step) }
             try ReplicaTables.drop(db)
@@ -91,22 +91,23 @@ extension Store {
         guard unsent == 0 else {
             throw AnnalsError(
                 .rowsDiffer, operation: "leave",
-                "the space does not have all work of this store; transactions that were not sent: \(unsent)",
-                hint: "Run annals sync first; annals leave --force leaves all the same, and they stay in the rows and are not sent")
+                "the space does not have all changes of this store; transactions that were not sent: \(unsent)",
+                hint: "Run annals sync first; annals leave --force leaves anyway, and they stay in the rows and are not sent")
         }
         guard try !UnverifiedRows.isNoted(db) else {
             throw AnnalsError(
-                .rowsDiffer, operation: "leave", "another program wrote rows unseen, and the space may not have them",
-                hint: "Run annals sync first; annals leave --force leaves all the same")
+                .rowsDiffer, operation: "leave", "another program wrote rows that were not captured, and the space may not have them",
+                hint: "Run annals sync first; annals leave --force leaves anyway")
         }
         let missingSchema = try MissingSchema.load(db)
         guard missingSchema.isEmpty else {
             let names = try missingSchema.names(in: SpaceSchema.load(db)).joined(separator: ", ")
             throw AnnalsError(
                 .waitingForMigration, operation: "leave",
-                "the store lacks \(names) of the space, and what it keeps of them would be gone",
+                "the store does not have \(names) of the space, and the values that it stores for them would be lost",
                 hint:
-                    "Migrate first; annals leave --force leaves all the same, and annals join --schema additions gets it back from the space"
+                    "Migrate first; annals leave --force leaves anyway, and annals join --schema additions gets the values back from "
+                    + "the space"
             )
         }
     }
@@ -116,6 +117,6 @@ extension Store {
     }
 
     static var alreadyJoined: AnnalsError {
-        AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
+        AnnalsError(.alreadyJoined, operation: "join", "the store has already joined a space", hint: "Run annals leave first")
     }
 }

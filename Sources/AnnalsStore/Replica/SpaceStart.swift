@@ -42,10 +42,10 @@ extension Store {
         let tracked = try TrackedTables.load(db)
         let broken = try FileChecks(db: db).foreignKeys().filter { tracked.table(named: $0.key.table) != nil }
         guard !broken.isEmpty else { return }
-        let counts = broken.map { "\($0.key.table): \($0.count) without a row of \($0.key.parent)" }.joined(separator: "; ")
+        let counts = broken.map { "\($0.key.table): \($0.count) without a parent in \($0.key.parent)" }.joined(separator: "; ")
         throw AnnalsError(
-            .constraint, operation: "join", "rows break a foreign key, and would do so in every replica: \(counts)",
-            hint: "PRAGMA foreign_key_check lists them; mend them first. Nothing was changed")
+            .constraint, operation: "join", "rows violate a foreign key, and would violate it in every replica: \(counts)",
+            hint: "PRAGMA foreign_key_check lists them; correct them first. Nothing was changed")
     }
 
     /// Copies the rows for a new space into a snapshot file, before the space is created. So rows that cannot be copied cause an

@@ -53,7 +53,9 @@ extension Store {
     package func snapshotStamp() async throws -> SnapshotStamp {
         try await translated("sync") {
             try await database.reading { db in
-                guard let state = try ReplicaState.load(db) else { throw AnnalsError(.defect, operation: "sync", "the copy is no replica") }
+                guard let state = try ReplicaState.load(db) else {
+                    throw AnnalsError(.defect, operation: "sync", "the copy is not a replica")
+                }
                 return SnapshotStamp(
                     seen: state.seen, time: try StoreClock.load(db).last, authors: try AuthorChains.all(db), head: state.head)
             }

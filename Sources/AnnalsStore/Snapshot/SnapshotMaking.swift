@@ -104,7 +104,7 @@ private struct SnapshotMaking {
     private func copying(_ changes: NetChanges) -> HistoryCopy {
         HistoryCopy(db, schema: SchemaCopy.target, changes: changes) { mismatch in
             throw AnnalsError(
-                .diverged, operation: "snapshot", "the rows are not what the log and the outbox come to: \(mismatch.message)",
+                .diverged, operation: "snapshot", "the rows differ from the log and the outbox: \(mismatch.message)",
                 hint: "Run annals verify")
         }
     }
@@ -165,8 +165,8 @@ extension Store {
             let mode = try database.unsafeReentrantRead { db in try String.fetchOne(db, sql: "PRAGMA journal_mode") }
             guard mode == "wal", path != ":memory:" else {
                 throw AnnalsError(
-                    .usage, operation: "read", "a state can only be kept for reading where the file is in WAL mode",
-                    hint: path == ":memory:" ? "A store in memory has none" : "Run PRAGMA journal_mode = WAL on the file once")
+                    .usage, operation: "read", "a query generation needs a file in WAL mode",
+                    hint: path == ":memory:" ? "A store in memory has no WAL mode" : "Run PRAGMA journal_mode = WAL on the file once")
             }
             // A queue on a file in WAL mode: the snapshot has its own connection, which lives longer than the pool that creates it.
             return try DatabasePool(path: database.path, configuration: database.configuration).makeSnapshot()

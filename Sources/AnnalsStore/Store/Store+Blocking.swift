@@ -59,7 +59,7 @@ extension Store {
             result = (value, try number == nil ? nil : HistoryBounds(db).latest)
             return .commit
         }
-        guard let result else { throw AnnalsError(.defect, operation: "write", "a write ended without an outcome") }
+        guard let result else { throw AnnalsError(.defect, operation: "write", "internal error: a write ended without a result") }
         return result
     }
 }

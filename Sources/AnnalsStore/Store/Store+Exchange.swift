@@ -336,7 +336,7 @@ extension Store {
                     result = try body(db, StoreStep(db, configuration, schema))
                     return .commit
                 }
-                guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }
+                guard let result else { throw AnnalsError(.defect, operation: operation, "internal error: a write ended without a result") }
                 return result
             }
         }
@@ -364,7 +364,9 @@ extension Store {
                         return commits ? .commit : .rollback
                     }
                     if !commits { schema.forgetRolledBack() }
-                    guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }
+                    guard let result else {
+                        throw AnnalsError(.defect, operation: operation, "internal error: a write ended without a result")
+                    }
                     return result
                 }
             }

@@ -159,7 +159,7 @@ extension Store {
         if let space {
             throw AnnalsError(
                 .schemaRefused, operation: "migrate",
-                "the migrations have changed, and \(path) would be erased for that, but it belongs to the space \(space)",
+                "the migrations have changed, so \(path) would be erased, but it belongs to the space \(space)",
                 hint: "Run annals leave, or remove the file; nothing was changed")
         }
         try blocking("migrate") { database in try database.erase() }

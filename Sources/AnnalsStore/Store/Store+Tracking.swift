@@ -32,7 +32,7 @@ extension Store {
             try await database.writeWithoutTransaction { db in
                 if try Self.isReplica(db, isToEnd: tables == nil) {
                     throw AnnalsError(
-                        .alreadyJoined, operation: "untrack", "the store is joined to a space", hint: "Run annals leave first")
+                        .alreadyJoined, operation: "untrack", "the store has joined a space", hint: "Run annals leave first")
                 }
                 do {
                     return try Tracking.untrack(db, tables)
@@ -50,8 +50,8 @@ extension Store {
 
     private static var damagedTables: AnnalsError {
         AnnalsError(
-            .corruptBatch, operation: "untrack", "Annals' own tables in this file are damaged",
-            hint: "Run annals untrack without naming a table: it takes all of Annals out of the file and leaves its rows")
+            .corruptBatch, operation: "untrack", "Annals' own tables in this file are corrupt",
+            hint: "Run annals untrack without table names: it removes everything of Annals from the file and keeps your rows")
     }
 
     /// - Parameter isToEnd: if true, a replica that cannot be read, and so cannot leave its space, does not count as a replica.

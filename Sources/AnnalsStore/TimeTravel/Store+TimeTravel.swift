@@ -109,7 +109,7 @@ extension Store {
                 guard let left = try reverting.session.untrackedChildren.firstLeft() else { return }
                 throw AnnalsError(
                     .constraint, operation: "revert", "transaction \(number) cannot be reverted: rows of \(left) would have no parent",
-                    hint: "Nothing was changed; change what is in the way first")
+                    hint: "Nothing was changed; change the rows that prevent it first")
             }
             return RevertOutcome(number: isTrial ? nil : made, rows: reverting.count, forced: force ? reverting.forced : 0)
         }
@@ -124,7 +124,7 @@ extension HistoryBounds {
         guard number > oldest.number, number <= latest.number else {
             throw AnnalsError(
                 number > 0 && number <= oldest.number ? .tokenExpired : .tokenUnknown, operation: "history",
-                "history holds no transaction \(number)", hint: "It reaches from \(oldest) to \(latest)")
+                "history has no transaction \(number)", hint: "History reaches from \(oldest) to \(latest)")
         }
         return HistoryToken(number: number, store: storeID)
     }

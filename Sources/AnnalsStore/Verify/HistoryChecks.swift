@@ -11,10 +11,12 @@ struct HistoryChecks {
     /// Missing tables and values without which nothing else can be checked.
     func missingTables() throws -> [Finding] {
         let lost = try OwnTables.history.filter { try !db.tableExists($0) }
-        guard lost.isEmpty else { return [Finding(.history, "tables of history are gone: \(lost.joined(separator: ", "))")] }
-        guard try StoreSchema.text(.storeID, db) != nil else { return [Finding(.history, "the store's identity is gone from annals_meta")] }
+        guard lost.isEmpty else { return [Finding(.history, "tables of history are missing: \(lost.joined(separator: ", "))")] }
+        guard try StoreSchema.text(.storeID, db) != nil else {
+            return [Finding(.history, "the store's identity is missing from annals_meta")]
+        }
         let gone = try Meta(db).text(.replica) == nil ? [] : OwnTables.replica.filter { try !db.tableExists($0) }
-        return gone.isEmpty ? [] : [Finding(.log, "tables of the replica are gone: \(gone.joined(separator: ", "))")]
+        return gone.isEmpty ? [] : [Finding(.log, "tables of the replica are missing: \(gone.joined(separator: ", "))")]
     }
 
     /// Tracked tables without their table of raw changes or notes.
@@ -22,7 +24,7 @@ struct HistoryChecks {
         try TrackedTable.fetchTracked(db).compactMap { table in
             let own = [StoreSchema.changesTable(table.id), StoreSchema.notesTable(table.id)]
             if try own.allSatisfy({ try db.tableExists($0) }) { return nil }
-            return Finding(.history, "the table of raw changes is gone", table: table.name)
+            return Finding(.history, "the table of raw changes is missing", table: table.name)
         }
     }
 
@@ -93,7 +95,7 @@ struct HistoryChecks {
         }
         // A column list that is no longer in use may have no such table.
         guard try db.tableExists(StoreSchema.changesTable(table.id)) else {
-            return first == nil ? [] : findings + [Finding(.history, "the table of raw changes is gone", table: table.name)]
+            return first == nil ? [] : findings + [Finding(.history, "the table of raw changes is missing", table: table.name)]
         }
         return try findings + missing(table, from: first, recorded: last)
     }

@@ -38,7 +38,7 @@ struct LawChecks {
     func run() throws -> [Finding] {
         try SchemaCopy(db: db, tables: definitions).makeTables()
         try copy.move(.back, through: changes.unrecordedParts())
-        var findings = take(.rows) { "\($0.message): history ends with other values" }
+        var findings = take(.rows) { "\($0.message): the newest values in history differ" }
         findings += try replay()
         if findings.isEmpty, let state = try ReplicaState.load(db) { findings += try log(state) }
         return findings
@@ -62,16 +62,16 @@ struct LawChecks {
             try progress()
         }
         // Undoing compares the new values in history with the rows. So it also compares the newest values with the store.
-        let findings = take(.rows) { "\($0.message): the rows are not what history says they became" }
+        let findings = take(.rows) { "\($0.message): the rows differ from history" }
         guard findings.isEmpty else { return findings }
         for number in stride(from: bounds.oldest.number + 1, through: bounds.latest.number, by: 1) {
             try copy.move(.forth, through: number)
             try progress()
         }
-        let forth = take(.replay) { "\($0.message), when history is replayed forth" }
+        let forth = take(.replay) { "\($0.message) when history is replayed forward" }
         guard forth.isEmpty else { return forth }
         let after = try StoreDigest.rows(db, schema: SchemaCopy.target, tables: definitions)
-        return before == after ? [] : [Finding(.replay, "history, replayed back and forth, does not end where it began")]
+        return before == after ? [] : [Finding(.replay, "history, replayed backward and forward, ends with other rows")]
     }
 
     // MARK: Law 3
@@ -81,7 +81,7 @@ struct LawChecks {
     private func log(_ state: ReplicaState) throws -> [Finding] {
         let before = try Set(FileChecks(db: db).foreignKeys().map(\.key))
         try OutboxRollback(db, copy: copy, changes: changes).undoOutbox(progress: progress)
-        let findings = take(.log) { "\($0.message): the outbox does not lie on the log's rows" }
+        let findings = take(.log) { "\($0.message): the outbox does not start from the rows of the log" }
         guard findings.isEmpty else { return findings }
         return try FileChecks(db: db).foreignKeys(schema: SchemaCopy.target).filter { !before.contains($0.key) }.map { key, count in
             Finding(.log, "without the outbox, \(FileChecks.broken(key, count))", table: key.table)

@@ -30,15 +30,15 @@ public enum RepairStep: Hashable, Sendable {
     /// What the step does, in words.
     public var message: String {
         switch self {
-        case .rebuildIndexes: "write the file's indexes anew from its rows"
-        case .recreateTables(let names): "make \(names.joined(separator: ", ")) again, empty"
+        case .rebuildIndexes: "rebuild the file's indexes from its rows"
+        case .recreateTables(let names): "create \(names.joined(separator: ", ")) again, empty"
         case .removeTriggers(let tables):
-            "take Annals' triggers away from \(tables.joined(separator: ", ")): history is gone, and annals track begins a new one"
-        case .restoreTriggers(let tables): "put back the triggers that capture changes of \(tables.joined(separator: ", "))"
-        case .beginHistoryAnew: "begin history anew with the rows as they are: older tokens expire, and consumers start over"
-        case .beginPushAnew: "put the push under way together anew"
-        case .recountKeys: "tell again from the rows which integer keys were given"
-        case .compareWithSpace: "have the next sync compare the rows with the space's before anything else"
+            "remove Annals' triggers from \(tables.joined(separator: ", ")): history is lost, and annals track starts a new one"
+        case .restoreTriggers(let tables): "restore the capture triggers of \(tables.joined(separator: ", "))"
+        case .beginHistoryAnew: "start history again with the current rows: older tokens expire, and consumers start over"
+        case .beginPushAnew: "rebuild the push under way"
+        case .recountKeys: "read from the rows again which integer keys were used"
+        case .compareWithSpace: "make the next sync compare the rows with the space before anything else"
         }
     }
 }

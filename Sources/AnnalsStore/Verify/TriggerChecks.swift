@@ -12,13 +12,13 @@ struct TriggerChecks {
         return try TrackedTable.fetchTracked(db).compactMap { table in
             let name = renamed.first { $0.table.id == table.id }?.name ?? table.name
             guard let definition = try SchemaReader(db).table(name), definition.kind == .table else {
-                return Finding(.trigger, "the table \(table.name) is tracked, but is not there", table: table.name)
+                return Finding(.trigger, "the table \(table.name) is tracked but does not exist", table: table.name)
             }
             let triggers = try CaptureTriggers(db, table: definition, id: table.id)
             let installed = try InstalledTriggers(db, id: table.id)
             if installed.hold(triggers.beforeChange), triggers.arePresent(in: installed) { return nil }
             return Finding(
-                .trigger, "a trigger that captures changes of \(table.name) is missing or altered: changes may have been missed",
+                .trigger, "a capture trigger of \(table.name) is missing or altered: changes may have been missed",
                 table: table.name)
         }
     }

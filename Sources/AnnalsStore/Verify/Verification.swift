@@ -82,12 +82,12 @@ package enum Verification {
         guard let state = try ReplicaState.load(db), state.position >= state.head, let entry = try PassedVoids.load(db).first else {
             return []
         }
-        let message = "the relay left out the entry at position \(entry.position) as if it had been voided, and its log does not say so"
+        let message = "the relay left out the entry at position \(entry.position) as voided, but no entry of its log voids it"
         return [Finding(.log, message)]
     }
 
     private static func unseen(_ db: Database) throws -> [Finding] {
         guard try UnverifiedRows.isNoted(db) else { return [] }
-        return [Finding(.unseen, "another program rebuilt a table, or an entry was voided: sync compares the rows with the space's")]
+        return [Finding(.unseen, "another program rebuilt a table, or an entry was voided: the next sync compares the rows with the space")]
     }
 }

@@ -80,7 +80,7 @@ struct ReplayTests {
     func untracked() throws {
         let store = try store()
         let outcome = try store.replay(to: store.token(0))
-        #expect(outcome.notes == ["not tracked, so empty: scratch"])
+        #expect(outcome.notes == ["untracked tables are empty: scratch"])
         #expect(try read(store.path("replayed.db")) { try Int.fetchOne($0, sql: "SELECT count(*) FROM scratch") } == 0)
     }
 

@@ -45,7 +45,7 @@ import Testing
         let shop = try shop()
         let error = await #expect(throws: AnnalsError.self) { try await shop.store.untrack(["item"]) }
         #expect(error?.code == .corruptBatch)
-        #expect(error?.hint?.contains("without naming a table") == true)
+        #expect(error?.hint?.contains("without table names") == true)
         _ = try await shop.store.untrack()
         #expect(try schema(shop) == ["item", "other"])
         try shop.file.outside("INSERT INTO item VALUES(2, 0)")

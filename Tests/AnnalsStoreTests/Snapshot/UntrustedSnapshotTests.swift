@@ -43,7 +43,7 @@ struct UntrustedSnapshotTests {
         try file.close()
         let error = try await refusal()
         #expect(error?.code == .corruptBatch)
-        #expect(error?.message.contains("damaged") ?? false, "\(error?.message ?? "")")
+        #expect(error?.message.contains("corrupt") ?? false, "\(error?.message ?? "")")
     }
 
     @Test func `a file that is whole and no snapshot is told as such`() async throws {

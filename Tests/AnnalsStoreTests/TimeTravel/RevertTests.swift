@@ -110,11 +110,11 @@ struct RevertTests {
         try await shop.write("UPDATE customer SET email = 'w@' WHERE id = 1")
         try await shop.write("UPDATE customer SET email = 'v@' WHERE id = 2")
         try await expectRefusal(
-            shop, 1, .constraint, "id = 1 of customer cannot be as before: UNIQUE constraint failed: customer.email", force: true)
+            shop, 1, .constraint, "id = 1 of customer cannot get its earlier values: UNIQUE constraint failed: customer.email", force: true)
         try await shop.write("INSERT INTO customer(id) VALUES(5)")
         try await shop.write("INSERT INTO invoice VALUES(9, 5, 1)")
         try await expectRefusal(
-            shop, 3, .constraint, "id = 9 of invoice cannot be as before: its FOREIGN KEY to customer would have no parent")
+            shop, 3, .constraint, "id = 9 of invoice cannot get its earlier values: its FOREIGN KEY to customer would have no parent")
         try await shop.write("DELETE FROM invoice WHERE id = 1")
         try await shop.write("DELETE FROM customer WHERE id = 1")
         try await expectRefusal(shop, 5, .constraint, "would have no parent", force: true)
@@ -194,17 +194,17 @@ struct RevertTests {
     @Test func `a transaction that history does not hold is told`() async throws {
         let shop = try await shop()
         try await shop.write("UPDATE customer SET city = 'x'")
-        try await expectRefusal(shop, 7, .tokenUnknown, "history holds no transaction 7")
-        try await expectRefusal(shop, 0, .tokenUnknown, "history holds no transaction 0")
+        try await expectRefusal(shop, 7, .tokenUnknown, "history has no transaction 7")
+        try await expectRefusal(shop, 0, .tokenUnknown, "history has no transaction 0")
         try await shop.write("UPDATE customer SET city = 'y'")
         try shop.file.shell("UPDATE annals_tables SET gap = 1;")
-        try await expectRefusal(shop, 1, .tokenExpired, "history holds no transaction 1")
+        try await expectRefusal(shop, 1, .tokenExpired, "history has no transaction 1")
     }
 
     @Test func `a row whose key holds NULL is in the way, and left alone by force`() async throws {
         let shop = try await Shop("CREATE TABLE loose(a, b, PRIMARY KEY(a, b)); INSERT INTO loose VALUES(1, 1);")
         try await shop.write("INSERT INTO loose VALUES(NULL, 2); DELETE FROM loose WHERE a = 1")
-        try await expectRefusal(shop, 1, .rowsDiffer, "a row of loose whose key holds NULL")
+        try await expectRefusal(shop, 1, .rowsDiffer, "a row of loose with NULL in its key")
         try await shop.store.revert(transaction: 1, force: true)
         #expect(try await shop.store.read { try Int.fetchAll($0, sql: "SELECT b FROM loose ORDER BY b") } == [1, 2])
     }
@@ -227,7 +227,7 @@ struct RevertTests {
             let after = try await shop.rows()
             do {
                 try await shop.store.revert(transaction: number)
-            } catch let error as AnnalsError where error.code == .rowsDiffer && error.message.contains("of loose whose key holds NULL") {
+            } catch let error as AnnalsError where error.code == .rowsDiffer && error.message.contains("of loose with NULL in its key") {
                 #expect(try await shop.rows() == after, "seed \(seed)")
                 continue
             }

@@ -48,7 +48,7 @@ import Testing
         for existing in [nil] + ExistingRows.allCases.map(Optional.some) {
             let error = await #expect(throws: AnnalsError.self) { _ = try await world.joining("joining").join(store, existing: existing) }
             #expect(error?.code == .schemaRefused)
-            #expect(error?.message == "the store lacks item.color, note of the space")
+            #expect(error?.message == "the store does not have item.color, note of the space")
             #expect(error?.hint?.contains("--schema additions") == true)
         }
         #expect(try await store.replicaState() == nil)

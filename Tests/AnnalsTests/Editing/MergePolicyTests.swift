@@ -280,7 +280,7 @@ struct MergePolicyTests {
         let refused = try #require(error?.saveError?.constraints.first)
         #expect(refused.kind == .foreignKey && refused.identifier == .team(2) && refused.name == "player")
         #expect(refused.columns == ["id"] && refused.others.map(\.identifier) == [.player(3)])
-        #expect(error?.message == "a foreign key would be broken: team.id")
+        #expect(error?.message == "a foreign key would be violated: team.id")
     }
 
     @Test("a write of records that were read elsewhere is compared with them")

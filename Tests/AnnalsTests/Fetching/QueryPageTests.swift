@@ -102,7 +102,7 @@ struct QueryPageTests {
             var title: String
         }
         let error = await #expect(throws: AnnalsError.self) { _ = try await store.page(Slim.query.ascending("rank"), size: 1) }
-        #expect(error?.message == "the query orders by rank, which its rows do not bring along")
+        #expect(error?.message == "the query orders by rank but does not select it")
     }
 }
 

@@ -31,8 +31,8 @@ struct TransportConformanceTests {
                 return CarelessTransport(base: one)
             }
         }
-        #expect(failures.contains { $0.contains("comes again is answered with the positions") }, "\(failures)")
-        #expect(failures.contains { $0.contains("a pull that waits brings") }, "\(failures)")
+        #expect(failures.contains { $0.contains("a repeated push must be answered with its positions") }, "\(failures)")
+        #expect(failures.contains { $0.contains("a waiting pull must return") }, "\(failures)")
         #expect(failures.contains { $0.contains("a push of damaged bytes is refused") }, "\(failures)")
     }
 }

@@ -215,9 +215,9 @@ struct FetchedResultsTests {
             }
         }
         let unordered = await refusal(TodoItem.all())
-        #expect(unordered?.code == .usage && unordered?.message == "the list of todo has no order")
+        #expect(unordered?.code == .usage && unordered?.message == "the request for the list of todo is not ordered")
         let inSubquery = await refusal(TodoItem.filter(sql: "id IN (SELECT id FROM todo ORDER BY rank LIMIT 3)"))
-        #expect(inSubquery?.message == "the list of todo has no order")
+        #expect(inSubquery?.message == "the request for the list of todo is not ordered")
         let untracked = await refusal(TodoItem.order(Column("title")))
         #expect(untracked?.code == .notTracked)
         let unknown = await refusal(TodoItem.order(Column("titel")))
@@ -228,7 +228,7 @@ struct FetchedResultsTests {
             try TodoItem(title: "b", projectId: 1).insert(in: db)
         }
         let twice = await refusal(Project.joining(required: Project.items).order(Column("name")))
-        #expect(twice?.message == "the list of project has a row twice")
+        #expect(twice?.message == "the request for the list of project returns a row twice")
     }
 
     @Test("goes on when history is purged up to what it has not seen")

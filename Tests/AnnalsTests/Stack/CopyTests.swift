@@ -38,7 +38,7 @@ struct CopyTests {
         try await precious.write { db in try db.execute(sql: "CREATE TABLE precious (id); INSERT INTO precious VALUES (1)") }
         let error = await refusal { try await store.copy(to: path) }
         #expect(error?.code == .cannotCreate)
-        #expect(error?.message == "\(path) exists already")
+        #expect(error?.message == "\(path) already exists")
         #expect(try await precious.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM precious") } == 1)
         try precious.close()
         try await store.copy(to: path, force: true)

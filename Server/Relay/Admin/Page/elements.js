@@ -164,8 +164,8 @@ export function growth(days) {
   const most = Math.max(...values);
   const total = values.reduce((sum, value) => sum + value, 0);
   const peak = last - 29 + values.indexOf(most);
-  const text = total === 0 ? 'Nothing came in 30 days'
-    : `${bytes(total)} came in 30 days, the most on ${dayLabel.format(peak * length)} with ${bytes(most)}, today ${bytes(values[29])}`;
+  const text = total === 0 ? 'No growth in 30 days'
+    : `${bytes(total)} in 30 days, the most on ${dayLabel.format(peak * length)} with ${bytes(most)}, today ${bytes(values[29])}`;
   const image = document.createElementNS(SVG, 'svg');
   for (const [name, value] of Object.entries({ viewBox: '0 0 300 48', class: 'growth', role: 'img', 'aria-label': text, preserveAspectRatio: 'none' })) {
     image.setAttribute(name, value);

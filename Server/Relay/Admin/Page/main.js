@@ -96,7 +96,7 @@ function signIn(error) {
   const failure = h('p', { class: 'failure', role: 'alert' });
   const form = h('form', { class: 'card sign-in', onsubmit: submit },
     h('h1', {}, 'Sign in'),
-    field('Admin token', input, 'It stays in this tab until the tab is closed, and goes to this relay only.'),
+    field('Admin token', input, 'It is stored in this tab until the tab is closed, and is sent to this relay only.'),
     failure,
     h('p', { class: 'buttons' }, h('button', { class: 'primary' }, 'Sign in')),
     h('p', { class: 'hint' }, 'No token yet? On the relay’s machine: ', h('code', {}, 'annals relay token create --scope admin --data …')));

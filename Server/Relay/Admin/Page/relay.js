@@ -29,17 +29,17 @@ export class RelayError extends Error {
     if (response.headers.get('Content-Type')?.startsWith('application/problem+json')) problem = await response.json().catch(() => ({}));
     const told = [problem.detail, problem.hint].filter(Boolean).map((text) => text.replace(/[^.!?]$/, '$&.')).join(' ');
     switch (response.status) {
-      case 401: return new RelayError(401, problem.detail ?? 'The token is not valid here', 'Sign in with an admin’s token of this relay.');
-      case 403: return new RelayError(403, 'This token does not permit that', told || 'Sign in with an admin’s token.');
+      case 401: return new RelayError(401, problem.detail ?? 'The token is not valid', 'Sign in with an admin token of this relay.');
+      case 403: return new RelayError(403, 'This token does not permit that', told || 'Sign in with an admin token.');
       case 429:
-      case 503: return new RelayError(response.status, 'The relay cannot answer just now', 'It is busy, stopping, or its storage does not answer. Try again in a moment.');
-      case 507: return new RelayError(507, 'The relay’s storage is full', 'Make room on its disk first.');
+      case 503: return new RelayError(response.status, 'The relay cannot answer now', 'It is busy, stopping, or its storage does not answer. Try again in a moment.');
+      case 507: return new RelayError(507, 'The relay’s storage is full', 'Free some space on its disk.');
       default: return new RelayError(response.status, problem.title ?? `The relay answered with status ${response.status}`, told);
     }
   }
 }
 
-const offline = () => new RelayError(0, 'The relay cannot be reached', 'It may be stopped, or this device offline. The page tries again by itself.');
+const offline = () => new RelayError(0, 'The relay cannot be reached', 'It may be stopped, or this device may be offline. The page tries again automatically.');
 
 async function ask(method, path, { body, headers = {}, signal } = {}) {
   const all = { ...headers };

@@ -29,8 +29,8 @@ export async function showSpaces({ place, access, signal, failed }) {
     last = answer.isLast ? undefined : answer.spaces.at(-1).space;
     if (list.childElementCount === 0) {
       place.replaceChildren(h('div', { class: 'empty' }, h('p', {}, h('strong', {}, 'No spaces yet')), h('p', {}, access.space
-        ? `This token administers the space ${access.space}, which does not exist yet. The first replica that joins makes it.`
-        : 'A space is made by the first replica that joins it: '), !access.space && h('code', {}, 'annals join STORE --relay URL --space NAME')));
+        ? `This token administers the space ${access.space}, which does not exist yet. The first replica that joins creates it.`
+        : 'The first replica that joins a space creates it: '), !access.space && h('code', {}, 'annals join STORE --relay URL --space NAME')));
     } else {
       place.replaceChildren(list, ...(answer.isLast ? [] : [more]));
     }
@@ -87,7 +87,7 @@ export async function showSpace({ place, access, signal, failed }, name) {
     overview.replaceChildren(h('h2', { id: 'overview' }, 'Overview'), growth(space.days), facts(
       ['Head', plain(space.head)], ['Log', bytes(space.logBytes)], ['Horizon', plain(space.horizon)],
       ['Snapshots', snapshot ? `${plain(space.snapshots)}, ${bytes(space.snapshotBytes)}, newest at ${plain(snapshot.position)}` : 'none yet'],
-      ['Last push', space.lastPush ? when(space.lastPush) : 'none'], ['Made', when(space.created)],
+      ['Last push', space.lastPush ? when(space.lastPush) : 'none'], ['Created', when(space.created)],
       ...space.quarantined.map(({ owner, since }) => ['Quarantined', h('span', {}, owner, ' since ', when(since))])));
     fillRefused();
     const rows = answer.replicas.map((replica) => [
@@ -95,7 +95,7 @@ export async function showSpace({ place, access, signal, failed }, name) {
       plain(answer.head - replica.lag), lag(replica), when(replica.lastSeen), replica.program || 'unknown', actions(replica),
     ]);
     const heading = h('h2', { id: 'replicas' }, 'Replicas');
-    if (rows.length === 0) replicas.replaceChildren(heading, h('p', { class: 'empty' }, 'No replica has been here yet.'));
+    if (rows.length === 0) replicas.replaceChildren(heading, h('p', { class: 'empty' }, 'No replica has connected yet.'));
     else replicas.replaceChildren(heading, table(`Replicas of ${name}`, ['Replica', 'Position', 'Lag', 'Last seen', 'Program', 'Actions'], rows));
     if (focused) replicas.querySelector(`[data-replica="${focused}"]`)?.focus();
   }
@@ -109,7 +109,7 @@ export async function showSpace({ place, access, signal, failed }, name) {
       when(entry.reported),
     ]);
     return refused.replaceChildren(h('h2', { id: 'refused' }, 'Refused entries'),
-      h('p', { class: 'hint' }, 'Receivers cannot apply these entries and stop there: ',
+      h('p', { class: 'hint' }, 'Receivers cannot apply these entries and stop before them: ',
         h('code', {}, `annals relay void --reported --space ${name}`), ' voids them.'),
       table(`Refused entries of ${name}`, ['Position', 'Author', 'Rule', 'Table', 'Reported by', 'Since'], rows));
   }
@@ -129,11 +129,11 @@ export async function showSpace({ place, access, signal, failed }, name) {
     return h('button', {
       type: 'button', 'data-replica': `${replica.replica} release`, 'aria-label': `Release ${called}`,
       onclick: () => confirm(`Release ${called}?`, [
-        `It belongs to ${replica.owner}, and nobody else pushes as it.`,
-        'After this it belongs to whoever pushes as it next, so that it can go on with another token.',
+        `It belongs to ${replica.owner}, and only that owner can push as it.`,
+        'After the release, the next owner that pushes as it owns it. So it can continue with another token.',
       ], 'Release', async () => {
         await relay.release(name, replica.replica);
-        say(`${called} belongs to whoever pushes as it next`);
+        say(`${called} is released`);
         await refresh();
       }),
     }, 'Release');
@@ -144,8 +144,8 @@ export async function showSpace({ place, access, signal, failed }, name) {
     return h('button', {
       type: 'button', 'data-replica': replica.replica, 'aria-label': `Retire ${called}`,
       onclick: () => confirm(`Retire ${called}?`, [
-        'It no longer holds the log back: what only it has not taken in may be purged. Its own data stays where it is.',
-        'Should it come back, it takes the newest snapshot, lays its own work on top, and counts again.',
+        'It no longer holds back purges of entries that only this replica has not applied. Its own data is not changed.',
+        'If it returns, it loads the newest snapshot, rebases its own changes on it, and is live again.',
       ], 'Retire', async () => {
         await relay.retire(name, replica.replica);
         say(`${called} is retired`);
@@ -162,12 +162,12 @@ function room(name, done) {
   const force = h('input', { type: 'checkbox', id: 'force', 'aria-describedby': 'force-hint' });
   const result = h('div', { class: 'preview', role: 'status' });
   const form = h('form', { onsubmit: preview, oninput: () => result.replaceChildren() },
-    field('Keep what is younger than', h('div', { class: 'row' }, age, unit)),
-    h('div', { class: 'check' }, force, h('label', { for: 'force' }, 'Also drop what live replicas have not taken in')),
-    h('p', { class: 'hint', id: 'force-hint' }, 'Those replicas then come back by the newest snapshot and lose nothing.'),
+    field('Keep entries younger than', h('div', { class: 'row' }, age, unit)),
+    h('div', { class: 'check' }, force, h('label', { for: 'force' }, 'Also drop entries that live replicas have not applied')),
+    h('p', { class: 'hint', id: 'force-hint' }, 'These replicas then load the newest snapshot and lose nothing.'),
     h('p', { class: 'buttons' }, h('button', {}, 'Preview')));
   return h('section', { class: 'card', 'aria-labelledby': 'room' }, h('h2', { id: 'room' }, 'Make room'),
-    h('p', { class: 'hint' }, 'The relay drops old entries by itself every hour. Here you can do it sooner. Rows are never lost: only what a snapshot covers goes.'),
+    h('p', { class: 'hint' }, 'The relay purges old entries at intervals. Here you can do it sooner. No rows are lost: a purge drops only entries that a snapshot covers.'),
     form, result);
 
   function asked(dryRun) {
@@ -179,16 +179,16 @@ function room(name, done) {
     try {
       const plan = await relay.purge(name, asked(true));
       if (plan.positions === 0) {
-        result.replaceChildren(h('p', {}, h('strong', {}, 'Nothing would go. '), plan.newestSnapshot === undefined
-          ? 'There is no snapshot yet, and without one nothing can.'
-          : `The newest snapshot is at position ${plain(plan.newestSnapshot)}, the log begins after ${plain(plan.horizon)}, and what is younger stays.`),
+        result.replaceChildren(h('p', {}, h('strong', {}, 'Nothing would be dropped. '), plan.newestSnapshot === undefined
+          ? 'A purge needs a snapshot, and there is none yet.'
+          : `The newest snapshot is at position ${plain(plan.newestSnapshot)}, the log begins after ${plain(plan.horizon)}, and younger entries are kept.`),
         unconfirmed(plan), holding(plan));
         return;
       }
       const what = `${count(plan.positions, 'position')} (${bytes(plan.bytes)})`;
       result.replaceChildren(
-        h('p', {}, h('strong', {}, `${what} would go. `), `The log would begin after position ${plain(plan.horizon)} of ${plain(plan.head)}.`),
-        plan.snapshots > 0 && h('p', {}, `${count(plan.snapshots, 'older snapshot')} would go, too.`), unconfirmed(plan), holding(plan),
+        h('p', {}, h('strong', {}, `${what} would be dropped. `), `The log would begin after position ${plain(plan.horizon)} of ${plain(plan.head)}.`),
+        plan.snapshots > 0 && h('p', {}, `${count(plan.snapshots, 'older snapshot')} would also be dropped.`), unconfirmed(plan), holding(plan),
         h('p', { class: 'buttons' }, h('button', { type: 'button', class: 'danger', onclick: () => purge(what, plan) }, 'Purge…')));
     } catch (error) {
       if (!error.title) throw error;
@@ -198,7 +198,7 @@ function room(name, done) {
 
   function unconfirmed(plan) {
     return plan.unconfirmedSnapshot === undefined ? '' : h('p', {},
-      `The snapshot at position ${plain(plan.unconfirmedSnapshot)} counts once a replica of another owner confirms its rows.`);
+      `The snapshot at position ${plain(plan.unconfirmedSnapshot)} can be used after a replica of another owner confirms its rows.`);
   }
 
   function holding(plan) {
@@ -210,10 +210,10 @@ function room(name, done) {
   function purge(what, plan) {
     confirm(`Purge ${name}?`, [
       `${what} of the log will be dropped, up to position ${plain(plan.horizon)}. This cannot be undone.`,
-      'Replicas that have not taken them in come back by the newest snapshot. The space as it was before can no longer be replayed.',
+      'Replicas that have not applied these entries load the newest snapshot. Older states of the space can no longer be replayed.',
     ], 'Purge', async () => {
       const outcome = await relay.purge(name, asked(false));
-      const text = `${count(outcome.positions, 'position')} (${bytes(outcome.bytes)}) went. The log begins after position ${plain(outcome.horizon)}.`;
+      const text = `${count(outcome.positions, 'position')} (${bytes(outcome.bytes)}) dropped. The log begins after position ${plain(outcome.horizon)}.`;
       result.replaceChildren(h('p', {}, text));
       done();
     });

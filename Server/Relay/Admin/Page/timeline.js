@@ -12,7 +12,7 @@ export async function timeline(name, signal, failed, moved) {
   const state = h('p', { class: 'hint' });
   const pause = h('button', { type: 'button', 'aria-pressed': 'false', onclick: toggle }, 'Pause');
   const older = h('button', { type: 'button', onclick: () => loadOlder().catch(failed) }, 'Older pushes');
-  const empty = h('p', { class: 'empty' }, 'Nothing was pushed yet, or all of it is in a snapshot by now.');
+  const empty = h('p', { class: 'empty' }, 'There are no pushes yet, or all of them were purged.');
   let isPaused = false;
   let isLive = false;
   let known = 0;
@@ -82,7 +82,7 @@ export async function timeline(name, signal, failed, moved) {
     empty.hidden = list.childElementCount > 0;
     const behind = Math.max(0, head - known);
     if (isPaused) state.textContent = behind > 0 ? `Paused. ${count(behind, 'newer position')} to show.` : 'Paused.';
-    else state.textContent = isLive ? 'Live: new pushes appear as they come.' : 'Connecting…';
+    else state.textContent = isLive ? 'Live: new pushes appear automatically.' : 'Connecting…';
     state.classList.toggle('live', isLive && !isPaused);
   }
 }

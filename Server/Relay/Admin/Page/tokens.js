@@ -8,7 +8,7 @@ const SCOPES = [['read', 'read: pull and watch'], ['write', 'write: also push'],
 
 export async function showTokens({ place, access, signal, failed }) {
   const list = h('div');
-  const make = h('button', { type: 'button', class: 'primary', onclick: () => makeToken(access, refresh) }, 'Make a token');
+  const make = h('button', { type: 'button', class: 'primary', onclick: () => makeToken(access, refresh) }, 'Create a token');
   await load();
   place.replaceChildren(h('p', { class: 'buttons' }, make), list);
 
@@ -24,7 +24,7 @@ export async function showTokens({ place, access, signal, failed }) {
       token.space ?? 'all spaces', token.scope, valid(token, isOver(token)), when(token.created), isOver(token) ? '' : revoke(token),
     ]);
     list.replaceChildren(rows.length === 0 ? h('p', { class: 'empty' }, 'No tokens yet.')
-      : h('div', { class: 'card' }, table('Tokens', ['Token', 'For', 'Scope', 'Valid', 'Made', 'Actions'], rows)));
+      : h('div', { class: 'card' }, table('Tokens', ['Token', 'For', 'Scope', 'Valid', 'Created', 'Actions'], rows)));
   }
 
   async function refresh() {
@@ -47,7 +47,7 @@ export async function showTokens({ place, access, signal, failed }) {
     return h('button', {
       type: 'button', 'aria-label': `Revoke ${called}`,
       onclick: () => confirm(`Revoke ${called}?`, [
-        'The relay refuses it from now on, within a second. Whoever uses it needs another one. This cannot be undone.',
+        'The relay refuses it within a second. Its users need another token. This cannot be undone.',
         ...(own ? ['It is the token you are signed in with: you will be signed out.'] : []),
       ], 'Revoke', async () => {
         await relay.revoke(token.id);
@@ -68,13 +68,13 @@ function makeToken(access, made) {
   const scope = h('select', {}, options(SCOPES, 'write'));
   const life = h('select', {}, options(LIVES, '7776000'));
   const failure = h('p', { class: 'failure', role: 'alert' });
-  const send = h('button', { class: 'primary' }, 'Make it');
+  const send = h('button', { class: 'primary' }, 'Create');
   const form = h('form', { onsubmit: submit },
-    field('Label', label, 'Whose it is, or what it is for. Shown in lists and in the audit log.'),
+    field('Label', label, 'The owner or the purpose of the token. Shown in lists and in the audit log.'),
     field('Space', space, access.space ? 'Your own token is for this space.' : 'Empty: all spaces.'),
     field('Scope', scope), field('Valid', life), failure,
     h('p', { class: 'buttons' }, h('button', { type: 'button', onclick: () => element.close() }, 'Cancel'), send));
-  const element = dialog('Make a token', form);
+  const element = dialog('Create a token', form);
 
   async function submit(event) {
     event.preventDefault();
@@ -106,7 +106,7 @@ function makeToken(access, made) {
       }
     } }, 'Copy');
     element.querySelector('h2').textContent = 'Your new token';
-    form.replaceWith(h('div', { class: 'stack' }, h('p', {}, 'It is shown this once. Store it where others cannot read it.'), field('Token', secret), copied,
+    form.replaceWith(h('div', { class: 'stack' }, h('p', {}, 'The token is shown only once. Store it where others cannot read it.'), field('Token', secret), copied,
       h('p', { class: 'buttons' }, h('button', { type: 'button', onclick: () => element.close() }, 'Close'), copy)));
     secret.focus();
   }

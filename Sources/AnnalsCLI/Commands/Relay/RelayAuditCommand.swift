@@ -5,24 +5,24 @@ import RelayLog
 struct RelayAuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit",
-        abstract: "List what operators did to a relay, newest first, also while it serves.",
+        abstract: "List the actions of a relay's operators, newest first; works while the relay runs.",
         discussion: """
-            Tokens made and revoked, replicas retired and released, spaces purged, entries voided: by whom (a token's number and label, or `cli`), when, and \
-            what came of it. What the relay does by itself is not in it.
+            Tokens created and revoked, replicas retired and released, spaces purged, entries voided: by whom (a token's number and \
+            label, or `cli`), when, and with which outcome. Automatic actions of the relay are not listed.
 
             Example:
               annals relay audit --data relay-data --space shop
             """)
 
     @OptionGroup var folder: RelayDataOption
-    @Option(help: "Only what was done to this space.")
+    @Option(help: "Only actions on this space.")
     var space: SpaceName?
-    @Option(help: "How many lines.")
+    @Option(help: "The maximum number of lines.")
     var limit = 100
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit is a number from 1 on.") }
+        guard limit > 0 else { throw ValidationError("--limit must be 1 or more.") }
     }
 
     func run() async throws {
@@ -33,7 +33,7 @@ struct RelayAuditCommand: AsyncParsableCommand {
         if output.json {
             for line in lines { console.print(Self.json(line)) }
         } else if lines.isEmpty {
-            console.print("nothing was done yet")
+            console.print("no actions")
         } else {
             var table = Table(["time", "who", "what", "space", "to", "outcome"])
             for line in lines {

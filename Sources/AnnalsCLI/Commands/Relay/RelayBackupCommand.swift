@@ -6,11 +6,11 @@ import RelayLog
 struct RelayBackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
-        abstract: "Copy all that a relay keeps into a new folder, also while it serves.",
+        abstract: "Copy all data of a relay into a new folder; works while the relay runs.",
         discussion: """
-            The folder holds one moment of every space, its log, snapshots, replicas and tokens, and appears when it is whole. \
-            annals relay serve --data FOLDER serves it, in the place of one that is lost; replicas that have seen more of a log than \
-            the backup holds are told so.
+            The folder has every space at one moment, with its log, snapshots, replicas and tokens. It appears only when it is \
+            complete. To replace a lost relay, run annals relay serve --data FOLDER. Replicas that have seen more of a log than the \
+            backup has get an error.
 
             Examples:
               annals relay backup --data relay-data --output /backup/relay-2026-11-21
@@ -18,7 +18,7 @@ struct RelayBackupCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var folder: RelayDataOption
-    @Option(name: .customLong("output"), help: ArgumentHelp("The folder to make.", valueName: "folder"), completion: .directory)
+    @Option(name: .customLong("output"), help: ArgumentHelp("The folder to create.", valueName: "folder"), completion: .directory)
     var path: String
     @OptionGroup var output: OutputOptions
 
@@ -29,7 +29,7 @@ struct RelayBackupCommand: AsyncParsableCommand {
         try await RelayCopying.run("copying", output) { progress in
             try RelayCopy.makeFolder(path, from: source, progress: progress, begin: UnfinishedFolders.add)
         } line: {
-            "\(path) holds \($0)"
+            "\(path) contains \($0)"
         }
     }
 }
@@ -39,9 +39,10 @@ struct RelayCopyCommand: AsyncParsableCommand {
         commandName: "copy",
         abstract: "Move a relay from a folder to PostgreSQL, or back.",
         discussion: """
-            Copies every space with its log, snapshots, replicas and tokens, in one transaction. Stop the relay first, and serve the \
-            copy afterwards, not both: of two logs with one name the replicas of each would refuse the other. A place is a folder or \
-            the address of a PostgreSQL database, where no relay's data may be yet; a folder with a = in its name is written as ./a=b.
+            Copies every space with its log, snapshots, replicas and tokens, in one transaction. Stop the relay first, and then \
+            serve the copy only: if both run, their logs diverge, and replicas of one refuse the other. A place is a folder or the \
+            address of a PostgreSQL database. The target must not have a relay's data yet. A folder with a = in its name is written \
+            as ./a=b.
 
             Examples:
               annals relay copy --from relay-data --to postgres://annals@db.internal/annals
@@ -50,7 +51,7 @@ struct RelayCopyCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("The relay's folder or database.", valueName: "place"), completion: .directory)
     var from: String
-    @Option(help: ArgumentHelp("The folder to make, or the database.", valueName: "place"))
+    @Option(help: ArgumentHelp("The folder to create, or the database.", valueName: "place"))
     var to: String
     @OptionGroup var output: OutputOptions
 

@@ -10,14 +10,14 @@ struct RelayDataOption: ParsableArguments {
     var data: String?
     @Option(
         help: """
-            The address of a PostgreSQL database instead, a URL or name=value pairs; any number of relays may serve it. A password \
-            belongs in ~/.pgpass or PGPASSFILE.
+            The address of a PostgreSQL database instead of a folder: a URL or name=value pairs. Any number of relays can use it. \
+            Put a password in ~/.pgpass or PGPASSFILE.
             """)
     var postgres: String?
 
     func validate() throws {
         guard (data == nil) != (postgres == nil) else {
-            throw ValidationError("Say where the relay keeps its log: either --data DIR or --postgres URL.")
+            throw ValidationError("Give the relay's storage: either --data DIR or --postgres URL.")
         }
     }
 
@@ -33,7 +33,7 @@ struct RelayDataOption: ParsableArguments {
         if case .directory(let data) = storage, !FileManager.default.fileExists(atPath: data + "/relay.db") {
             throw AnnalsError(
                 .fileNotFound, "\(data) is not a relay's folder",
-                hint: "Name the folder that annals relay serve has as --data, which it makes")
+                hint: "Give the folder that annals relay serve uses as --data; serve creates it")
         }
         return try storage.open()
     }

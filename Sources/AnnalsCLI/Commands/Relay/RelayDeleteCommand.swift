@@ -6,12 +6,12 @@ import RelayLog
 struct RelayDeleteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete",
-        abstract: "Delete a space for good: its log, its snapshots and what is known of its replicas.",
+        abstract: "Delete a space permanently: its log, its snapshots and the records of its replicas.",
         discussion: """
-            The stores keep their rows and their history, and have no relay for the space any more. Tokens for the space stay until they \
-            are revoked. A space that is made under the same name later is another one: a store of the old space refuses it. Works also \
-            while the relay serves. Asks for the space's name, which is read from standard input, unless --yes is given. \
-            `annals relay backup` makes a copy first.
+            The stores keep their rows and their history, but cannot sync the space any more. Tokens for the space remain until they \
+            are revoked. A space that is created later with the same name is another space, and stores of the old space refuse it. \
+            The command works while the relay runs. Unless --yes is given, it asks for the space's name and reads it from standard \
+            input. Run `annals relay backup` first to keep a copy.
 
             Examples:
               annals relay delete --data relay-data --space shop
@@ -37,10 +37,10 @@ struct RelayDeleteCommand: AsyncParsableCommand {
         }
         if !yes {
             console.note(
-                "annals: this deletes the space \(space) with \(Count.of(Int(head.rawValue), "position")) for good; type its name:")
+                "annals: this deletes the space \(space) with \(Count.of(Int(head.rawValue), "position")) permanently; type its name:")
             guard readLine(strippingNewline: true) == space.description else {
                 throw AnnalsError(
-                    .usage, "that is not the name of the space: nothing was deleted", hint: "Type \(space), or give --yes")
+                    .usage, "the typed name is not the name of the space; nothing was deleted", hint: "Type \(space), or give --yes")
             }
         }
         let deletion = try await RelayReplicas.found(space) {

@@ -7,10 +7,10 @@ struct RelayPurgeCommand: AsyncParsableCommand {
         commandName: "purge",
         abstract: "Drop the older part of a space's log, as far as a snapshot covers it.",
         discussion: """
-            A serving relay does this by itself every hour. What is younger than --keep stays, and so does what a live replica \
-            has not taken in for 90 days; a replica that was not seen for 30 days, or is retired, holds back nothing. The log \
-            then begins at a snapshot, and the space is used again by what comes. Whoever was away for too long comes back \
-            by the snapshot.
+            A running relay does this every hour. Entries that are younger than --keep are kept. Entries that a live replica has not \
+            applied are kept for 90 days; a replica that was not seen for 30 days, or that is retired, does not count. The log then \
+            starts at a snapshot, and new entries use the free space again. A replica that missed dropped entries resyncs from the \
+            snapshot.
 
             Examples:
               annals relay purge --data relay-data --space shop --dry-run
@@ -20,11 +20,11 @@ struct RelayPurgeCommand: AsyncParsableCommand {
     @OptionGroup var folder: RelayDataOption
     @Option(help: "The space.")
     var space: SpaceName
-    @Option(help: "Keep what is younger, such as 12h or 30d. (default: 7d; with --force nothing)")
+    @Option(help: "Keep entries that are younger, such as 12h or 30d. (default: 7d; with --force none)")
     var keep: Lifetime?
-    @Flag(name: .customLong("dry-run"), help: "Only say what would go.")
+    @Flag(name: .customLong("dry-run"), help: "Only print what would be dropped.")
     var dryRun = false
-    @Flag(help: "Also what live replicas have not taken in: they come back by the snapshot.")
+    @Flag(help: "Also drop what live replicas have not applied; they resync from the snapshot.")
     var force = false
     @OptionGroup var output: OutputOptions
 
@@ -43,22 +43,22 @@ struct RelayPurgeCommand: AsyncParsableCommand {
                 snapshot.verdict == .refuted
                 ? ("is refuted by a replica of another owner", "See the audit log for who disagrees")
                 : ("waits until a replica of another owner confirms it", "That happens when such a replica syncs")
-            console.note("annals: note: the snapshot at position \(snapshot.position) \(state). \(command); --force goes by it in any case")
+            console.note("annals: note: the snapshot at position \(snapshot.position) \(state). \(command); --force uses it in any case")
         }
         for replica in outcome.holding {
             let name = replica.name.isEmpty ? replica.replica.description : "\(replica.name) (\(replica.replica))"
-            console.note("annals: note: \(PrintableText.of(name)) has come to position \(replica.position) only")
+            console.note("annals: note: \(PrintableText.of(name)) has applied the log only up to position \(replica.position)")
         }
     }
 
     private func line(_ outcome: PurgeOutcome) -> String {
-        guard let newest = outcome.newestSnapshot else { return "\(space): nothing can go, since there is no snapshot yet" }
+        guard let newest = outcome.newestSnapshot else { return "\(space): nothing can be dropped, because there is no snapshot yet" }
         guard outcome.positions > 0 else {
-            return "\(space): nothing \(dryRun ? "would go" : "went"); the log begins after position \(outcome.before), "
-                + "the newest snapshot holds \(newest)"
+            return "\(space): nothing \(dryRun ? "would be dropped" : "was dropped"); the log begins after position \(outcome.before), "
+                + "the newest snapshot is at position \(newest)"
         }
         let what = "\(Count.of(Int(outcome.positions), "position")) (\(ByteCount.text(outcome.bytes)))"
-        return "\(space): \(what) \(dryRun ? "would go" : "went"); the log \(dryRun ? "would begin" : "begins") after position "
+        return "\(space): \(what) \(dryRun ? "would be dropped" : "dropped"); the log \(dryRun ? "would begin" : "begins") after position "
             + "\(outcome.horizon)"
     }
 

@@ -5,12 +5,13 @@ import RelayLog
 struct RelayQuarantineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "quarantine",
-        abstract: "Let an owner read a space and no longer write to it, until that is lifted.",
+        abstract: "Stop an owner from writing to a space, until it is lifted; the owner can still read.",
         discussion: """
-            An owner is a token, or a subject of an identity provider, as annals relay replicas shows it. While it is quarantined the relay \
-            refuses what its replicas push and the snapshots that they bring: their sync ends with 77, applies the changes of others, and \
-            keeps local work in the outbox. Other owners and other spaces are not affected, and the replicas of the owner hold back \
-            neither purges nor voids. Works also while the relay serves, and lasts until --lift, after which the next sync brings the work.
+            An owner is a token, or a subject of an identity provider, as annals relay replicas shows it. While an owner is \
+            quarantined, the relay refuses the pushes and the snapshots of its replicas: their sync ends with 77, applies the \
+            changes of others, and keeps local work in the outbox. Other owners and other spaces are not affected. The owner's \
+            replicas do not hold back purges or voids. The command works while the relay runs. The quarantine lasts until --lift; \
+            the next sync after that sends the work.
 
             Examples:
               annals relay quarantine "token 3" --data relay-data --space shop
@@ -23,7 +24,7 @@ struct RelayQuarantineCommand: AsyncParsableCommand {
     @OptionGroup var folder: RelayDataOption
     @Option(help: "The space.")
     var space: SpaceName
-    @Flag(help: "Take again what the owner pushes.")
+    @Flag(help: "Accept the owner's pushes again.")
     var lift = false
     @OptionGroup var output: OutputOptions
 
@@ -44,7 +45,7 @@ struct RelayQuarantineCommand: AsyncParsableCommand {
             let quarantine = try await RelayReplicas.found(space) {
                 try await database.quarantine(owner, of: space, now: RelayReplicas.now, by: .commandLine)
             }
-            tell(called, since: quarantine.since, "\(space): \(called) is quarantined: it may read and not write")
+            tell(called, since: quarantine.since, "\(space): \(called) is quarantined: it may read but not write")
         }
     }
 
@@ -55,7 +56,7 @@ struct RelayQuarantineCommand: AsyncParsableCommand {
         }
         guard owners.count == 1 else {
             throw AnnalsError(
-                .fileNotFound, "\(owner) means \(owners.count) owners in the space \(space)",
+                .fileNotFound, "\(owner) matches \(owners.count) owners in the space \(space)",
                 hint: "Give one in full: \(owners.map { "\"\(PrintableText.of($0.replacing("\n", with: " ")))\"" }.joined(separator: ", "))"
             )
         }

@@ -6,11 +6,11 @@ import RelayLog
 struct RelayReplicasCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "replicas",
-        abstract: "List a space's replicas, how far each has come and when it was seen, also while the relay serves.",
+        abstract: "List a space's replicas with their positions and when they were last seen; works while the relay runs.",
         discussion: """
-            A serving relay writes down who was there every second. A replica belongs to the token, or the subject of an identity \
-            provider, that was the first to push as it; nobody else pushes as it. Of one that never pushed, "seen with" is the owner whose \
-            requests name it. The state says whether that owner is quarantined.
+            A running relay records every second which replicas it has seen. A replica belongs to the token, or the subject of an \
+            identity provider, that first pushed with its id; others cannot push with it. For a replica that never pushed, "seen \
+            with" shows the owner of the requests that name it. The state shows whether that owner is quarantined.
 
             Example:
               annals relay replicas --data relay-data --space shop
@@ -47,10 +47,10 @@ struct RelayReplicasCommand: AsyncParsableCommand {
 struct RelayRetireCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retire",
-        abstract: "Let a replica hold back nothing any more.",
+        abstract: "Stop keeping the log for a replica.",
         discussion: """
-            The log is kept for replicas that have not taken it in. One that is gone for good is retired; should it come \
-            back all the same, it takes the newest snapshot, lays its own work on top, and counts again.
+            The relay keeps the log for replicas that have not applied it. Retire a replica that will not return. If it returns \
+            nevertheless, it takes the newest snapshot, rebases its own work on it, and counts again.
 
             Example:
               annals relay retire laptop --data relay-data --space shop
@@ -66,7 +66,7 @@ struct RelayRetireCommand: AsyncParsableCommand {
         if output.json {
             output.console.print(RelayReplicas.json(record))
         } else {
-            output.console.print("\(record.replica) holds back nothing any more")
+            output.console.print("\(record.replica) is retired: the log is no longer kept for it")
         }
     }
 }
@@ -74,10 +74,11 @@ struct RelayRetireCommand: AsyncParsableCommand {
 struct RelayReleaseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "release",
-        abstract: "Let a replica go on with another token.",
+        abstract: "Allow a replica to use another token.",
         discussion: """
-            A replica belongs to the token that was the first to push as it, and to those that renew it, until they are revoked or \
-            expire; or to a subject of an identity provider. After this it belongs to whoever pushes as it next.
+            A replica belongs to the token that first pushed with its id, and to the tokens that renew it, until they are revoked or \
+            expire; or to a subject of an identity provider. After this command it belongs to the owner that pushes with its id \
+            next.
 
             Example:
               annals relay release laptop --data relay-data --space shop
@@ -93,14 +94,14 @@ struct RelayReleaseCommand: AsyncParsableCommand {
         if output.json {
             output.console.print(RelayReplicas.json(record))
         } else {
-            output.console.print("\(record.replica) belongs to whoever pushes as it next")
+            output.console.print("\(record.replica) belongs to the owner that pushes with its id next")
         }
     }
 }
 
 /// Options that select one replica of a relay's space.
 struct ReplicaOptions: ParsableArguments {
-    @Argument(help: "The replica's name, its id or how that begins, as annals relay replicas shows them.")
+    @Argument(help: "The replica's name, its id, or the beginning of its id, as annals relay replicas shows them.")
     var replica: String
     @OptionGroup var folder: RelayDataOption
     @Option(help: "The space.")
@@ -131,7 +132,8 @@ enum RelayReplicas {
         }
         guard let found = named.first, named.count == 1 else {
             throw AnnalsError(
-                .fileNotFound, named.isEmpty ? "the space \(space) has no replica \(replica)" : "\(replica) means \(named.count) replicas",
+                .fileNotFound,
+                named.isEmpty ? "the space \(space) has no replica \(replica)" : "\(replica) matches \(named.count) replicas",
                 hint: "See annals relay replicas")
         }
         return found
@@ -159,7 +161,7 @@ enum RelayReplicas {
         } catch RelayLogError.spaceNotFound {
             throw AnnalsError(.spaceNotFound, "there is no space \(space)", hint: "See annals relay spaces")
         } catch RelayLogError.storage(let reason) {
-            throw AnnalsError(.cannotCreate, "the relay's folder cannot be used: \(reason)")
+            throw AnnalsError(.cannotCreate, "the relay's storage cannot be used: \(reason)")
         } catch RelayLogError.overloaded {
             throw AnnalsError(.busy, "the relay's database is locked", hint: "Try again", isRetryable: true)
         }

@@ -8,13 +8,13 @@ import RelayLog
 struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
     static let configuration = CommandConfiguration(
         commandName: "serve",
-        abstract: "Serve a relay until stopped.",
+        abstract: "Run a relay until it is stopped.",
         discussion: """
-            The log, the snapshots and the tokens are in a folder, which is made where it is missing, or in PostgreSQL. Prints one \
-            line `listening on URL` when clients can connect. A relay is closed by default: requests need a \
-            token, and other addresses than this machine's own need TLS. On SIGTERM or Ctrl-C it finishes what it \
-            is answering, and ends with status 0; a second such signal ends it at once. On SIGHUP it reads the files of its \
-            certificate again: connections that stand go on, and what cannot be used changes nothing.
+            The log, the snapshots and the tokens are in a folder, which is created if it does not exist, or in PostgreSQL. The \
+            command prints one line `listening on URL` when clients can connect. By default, requests need a token, and addresses \
+            other than this machine's own need TLS. On SIGTERM or Ctrl-C the relay finishes the requests that it is answering, and \
+            ends with status 0; a second signal ends it at once. On SIGHUP it reads its certificate files again: open connections \
+            are kept, and files that cannot be used change nothing.
 
             Examples:
               annals relay serve --data relay-data --listen 127.0.0.1:8640 --no-auth
@@ -29,60 +29,61 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
     var data: String?
     @Option(
         help: """
-            The address of a PostgreSQL database instead, a URL or name=value pairs; any number of relays may serve it. A password \
-            belongs in ~/.pgpass or PGPASSFILE.
+            The address of a PostgreSQL database instead of a folder: a URL or name=value pairs. Any number of relays can use it. \
+            Put a password in ~/.pgpass or PGPASSFILE.
             """)
     var postgres: String?
-    @Option(help: "HOST:PORT; port 0 takes a free one. (default: 127.0.0.1:8640)")
+    @Option(help: "HOST:PORT; port 0 selects a free port. (default: 127.0.0.1:8640)")
     var listen: String?
-    @Flag(name: .customLong("no-auth"), help: "Serve everybody who can connect; on this machine's own address only.")
+    @Flag(name: .customLong("no-auth"), help: "Require no token; only on this machine's own address.")
     var noAuth = false
-    @Flag(name: .customLong("allow-plaintext"), help: "Listen on other addresses without TLS, for a proxy in front that has it.")
+    @Flag(name: .customLong("allow-plaintext"), help: "Listen on other addresses without TLS, behind a proxy that has TLS.")
     var allowPlaintext = false
     @Option(name: .customLong("tls-cert"), help: "A PEM file with the relay's certificate and those of its issuers.", completion: .file())
     var tlsCert: String?
     @Option(name: .customLong("tls-key"), help: "A PEM file with its private key, without a passphrase.", completion: .file())
     var tlsKey: String?
-    @Option(help: "The log that everyone has taken in is kept for so long, for replay --relay; such as 30d. (default: 7d)")
+    @Option(help: "How long to keep log that all replicas have applied, for replay --relay; such as 30d. (default: 7d)")
     var keep: String?
-    @Option(help: "Log that a live replica has not taken in is kept for so long. (default: 90d)")
+    @Option(help: "How long to keep log that a live replica has not applied. (default: 90d)")
     var retention: String?
-    @Option(help: "A replica that was not seen for so long holds back nothing. (default: 30d)")
+    @Option(help: "A replica that was not seen for this long does not hold back a purge. (default: 30d)")
     var silence: String?
-    @Flag(name: .customLong("no-purge"), help: "Drop nothing of the log by itself.")
+    @Flag(name: .customLong("no-purge"), help: "Do not purge the log automatically.")
     var noPurge = false
     @Option(
         name: .customLong("auto-void"),
-        help: "Void an entry by itself when so many owners other than its author's reported it. (default: 0, never)")
+        help: "Void an entry automatically when this many owners other than its author's reported it. (default: 0, never)")
     var autoVoid: Int?
-    @Option(name: .customLong("snapshot-after"), help: "Ask for a snapshot after so many MiB of log, if the newest is no larger.")
+    @Option(
+        name: .customLong("snapshot-after"), help: "Ask for a snapshot after this many MiB of log, if the newest snapshot is not larger.")
     var snapshotAfter: Int?
-    @Option(name: .customLong("snapshot-after-positions"), help: "Or after so many positions.")
+    @Option(name: .customLong("snapshot-after-positions"), help: "Ask for a snapshot after this many positions.")
     var snapshotAfterPositions: Int?
     @Option(
         name: .customLong("log-level"),
-        help: "What goes to standard error: trace, debug, info, notice, warning, error. (default: notice)")
+        help: "The lowest level that is logged to standard error: trace, debug, info, notice, warning, error. (default: notice)")
     var logLevel: Logger.Level?
-    @Option(name: .customLong("log-format"), help: "How it is written: text, or json, one object a line. (default: text)")
+    @Option(name: .customLong("log-format"), help: "The format of log lines: text, or json with one object a line. (default: text)")
     var logFormat: LogFormat?
-    @Option(name: .customLong("metrics-token-file"), help: "A file with a token that opens /metrics and nothing else.", completion: .file())
+    @Option(name: .customLong("metrics-token-file"), help: "A file with a token for /metrics only.", completion: .file())
     var metricsTokenFile: String?
     @OptionGroup var output: PlainOutputOptions
 
     func validate() throws {
         guard data == nil || postgres == nil else { throw Self.noStorage }
-        if (tlsCert == nil) != (tlsKey == nil) { throw ValidationError("--tls-cert and --tls-key go together.") }
+        if (tlsCert == nil) != (tlsKey == nil) { throw ValidationError("Give --tls-cert and --tls-key together.") }
         for (name, text) in [("keep", keep), ("retention", retention), ("silence", silence)] {
             guard let text, Lifetime(argument: text) == nil else { continue }
-            throw ValidationError("The value '\(text)' is invalid for '--\(name)': give a length of time such as 12h or 30d.")
+            throw ValidationError("The value '\(text)' is invalid for '--\(name)': give a duration such as 12h or 30d.")
         }
     }
 
-    private static let noStorage = ValidationError("Say where the relay keeps its log: either --data DIR or --postgres URL.")
+    private static let noStorage = ValidationError("Give the relay's storage: either --data DIR or --postgres URL.")
 
     private static func noStorage(in file: String) -> any Error {
         AnnalsError(
-            .configuration, operation: "relay", "\(file) does not say where the relay keeps its log",
+            .configuration, operation: "relay", "\(file) does not set the relay's storage",
             hint: "Set data or postgres there, or give --data DIR or --postgres URL")
     }
 

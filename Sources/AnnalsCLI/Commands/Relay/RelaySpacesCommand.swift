@@ -6,7 +6,7 @@ import RelayLog
 struct RelaySpacesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "spaces",
-        abstract: "List a relay's spaces, also while it serves.",
+        abstract: "List a relay's spaces; works while the relay runs.",
         discussion: """
             Example:
               annals relay spaces --data relay-data

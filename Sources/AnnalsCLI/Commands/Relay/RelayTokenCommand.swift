@@ -6,39 +6,39 @@ import RelayLog
 struct RelayTokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "token",
-        abstract: "Make, list and revoke the tokens that clients show to a relay.",
+        abstract: "Create, list and revoke the tokens with which clients use a relay.",
         subcommands: [RelayTokenCreateCommand.self, RelayTokenListCommand.self, RelayTokenRevokeCommand.self])
 }
 
 struct RelayTokenCreateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create",
-        abstract: "Make a token and print it, this once; only its hash is kept.",
+        abstract: "Create a token and print it once; only its hash is kept.",
         discussion: """
             Example:
               annals relay token create --data relay-data --space shop --expires 90d > shop.token
               annals relay token create --data relay-data --renews 3 --expires 90d > shop.token
 
-            A replica belongs to the token that was the first to push as it, until that is revoked or expires. A token that renews \
-            another has its space, scope, label and replicas, and both are valid until each ends.
+            A replica belongs to the token that first pushed with its id, until that token is revoked or expires. A token that \
+            renews another has the same space, scope, label and replicas; both are valid until each of them ends.
             """)
 
     @OptionGroup var folder: RelayDataOption
-    @Option(help: "The space it is for; without it, all spaces.")
+    @Option(help: "The token's space. (default: all spaces)")
     var space: SpaceName?
-    @Option(help: "read, write or admin; each allows what those before it do. (default: write)")
+    @Option(help: "read, write or admin; each includes the ones before it. (default: write)")
     var scope: TokenScope?
-    @Option(help: "The number of the token that it renews.")
+    @Option(help: "The number of the token that the new one renews.")
     var renews: Int64?
-    @Option(help: "How long it is valid, such as 12h, 90d or 8w; without it, until revoked.")
+    @Option(help: "How long the token is valid, such as 12h, 90d or 8w. (default: until it is revoked)")
     var expires: Lifetime?
-    @Option(help: "A word for the list, such as whose it is.")
+    @Option(help: "A label for the list, such as the owner's name.")
     var label: String?
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
         guard renews == nil || (space == nil && scope == nil && label == nil) else {
-            throw ValidationError("A token that renews another has that one's space, scope and label: give --renews alone.")
+            throw ValidationError("A token that renews another has its space, scope and label: give --renews without them.")
         }
     }
 
@@ -62,7 +62,7 @@ struct RelayTokenCreateCommand: AsyncParsableCommand {
         } catch TokenStore.Refusal.isRevoked {
             throw AnnalsError(
                 .constraint, "token \(renews) is revoked and cannot be renewed",
-                hint: "Make a new one: its replicas belong to whoever pushes next")
+                hint: "Create a new token: a replica then belongs to the owner that pushes with its id next")
         }
     }
 }
@@ -97,7 +97,7 @@ struct RelayTokenListCommand: AsyncParsableCommand {
 struct RelayTokenRevokeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke",
-        abstract: "End a token. A running relay refuses it within a second.",
+        abstract: "Revoke a token. A running relay refuses it within a second.",
         discussion: """
             Example:
               annals relay token revoke 3 --data relay-data
@@ -113,7 +113,7 @@ struct RelayTokenRevokeCommand: AsyncParsableCommand {
         defer { try? database.close() }
         let tokens = TokenStore(database: database)
         guard try await tokens.revoke(id, by: .commandLine) else {
-            throw AnnalsError(.fileNotFound, "there is no token \(id) that could be revoked", hint: "See annals relay token list")
+            throw AnnalsError(.fileNotFound, "token \(id) does not exist, or was revoked before", hint: "See annals relay token list")
         }
         if output.json {
             for record in try await tokens.list() where record.id == id { output.console.print(RelayTokenReport.json(record)) }

@@ -6,20 +6,21 @@ import RelayLog
 struct RelayVoidCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "void",
-        abstract: "Void entries that no replica can apply, so that the space goes on without them.",
+        abstract: "Void entries that no replica can apply, so that the space can continue without them.",
         discussion: """
-            A replica that cannot open or apply an entry stops there, with its position, as all others do behind it. Voided, the \
-            entry counts as if it had never been written: whoever lacks it passes over it, and its author brings what it wrote as a \
-            new transaction with its next sync. What came in the same batch, or is a part of the same transaction, goes with it. \
-            An entry of the relay's own says in the log what was voided, for good.
+            A replica that cannot decrypt or apply an entry stops before it, and so does every other replica that still needs it. A \
+            voided entry counts as if it had never been written: a replica that does not have it skips it, and its author sends its \
+            changes as a new transaction with the next sync. Other entries of the same batch, and other parts of the same \
+            transaction, are voided with it. The relay permanently records in the log what was voided.
 
-            Refused where a live replica other than the author has acknowledged the entry, by having pulled what follows it. Where another \
-            owner has reported the entry, no replica of the author's owner counts. A replica that is gone is retired; an owner that must not \
-            hold back the void is quarantined. Refused as well where later work may rest on the entry, of its author, of another replica \
-            of the author's owner, or of one that had acknowledged it and is retired, unless --with-later voids that too.
+            The void is refused if a live replica other than the author has acknowledged the entry, by pulling what follows it. If \
+            another owner has reported the entry, replicas of the author's owner do not count. Retire a replica that is gone; \
+            quarantine an owner that must not hold back the void. The void is also refused if later work may depend on the entry: \
+            work of its author, of another replica of the author's owner, or of a retired replica that had acknowledged it. \
+            --with-later voids that work too.
 
-            Several entries go with one call: positions and ranges of them, all of one author's from a position on, or all that \
-            receivers reported. The newest goes first; one that is refused keeps no other from being voided.
+            One call can void several entries: positions and ranges, all entries of one author from a position on, or all that \
+            replicas reported. The newest entry is voided first. If one is refused, the others are still voided.
 
             Examples:
               annals relay void 1200 --data relay-data --space shop
@@ -31,16 +32,16 @@ struct RelayVoidCommand: AsyncParsableCommand {
 
     @Argument(help: "The position at which replicas stop, or a range such as 1200-1399.")
     var positions: [PositionRange] = []
-    @Flag(help: "All entries that receivers reported.")
+    @Flag(help: "All entries that replicas reported.")
     var reported = false
-    @Option(help: "All entries of this replica: its name, its id or how that begins.")
+    @Option(help: "All entries of this replica: its name, its id, or the beginning of its id.")
     var author: String?
     @Option(help: "With --author: only from this position on.")
     var from: Int64?
     @OptionGroup var folder: RelayDataOption
     @Option(help: "The space.")
     var space: SpaceName
-    @Flag(name: .customLong("with-later"), help: "Also later work that may rest on it.")
+    @Flag(name: .customLong("with-later"), help: "Also void later work that may depend on it.")
     var withLater = false
     @OptionGroup var output: OutputOptions
 
@@ -48,7 +49,7 @@ struct RelayVoidCommand: AsyncParsableCommand {
         guard [!positions.isEmpty, reported, author != nil].count(where: { $0 }) == 1 else {
             throw ValidationError("name positions, --author or --reported.")
         }
-        guard from == nil || author != nil else { throw ValidationError("--from goes with --author.") }
+        guard from == nil || author != nil else { throw ValidationError("--from needs --author.") }
         guard from ?? 1 > 0 else { throw ValidationError("a position is at least 1.") }
     }
 
@@ -107,9 +108,13 @@ struct RelayVoidCommand: AsyncParsableCommand {
         let count = outcome.voided.count
         output.console.print(
             "\(space): position\(count == 1 ? "" : "s") \(list(outcome.voided)) of replica \(outcome.author) \(count == 1 ? "is" : "are") "
-                + "void, as position \(outcome.entry) says")
-        for other in outcome.others { output.console.note("annals: note: what replica \(other) wrote on top of it went with it") }
-        for snapshot in outcome.snapshots { output.console.note("annals: note: the snapshot at position \(snapshot) held it and is gone") }
+                + "void, as recorded at position \(outcome.entry)")
+        for other in outcome.others {
+            output.console.note("annals: note: later work of replica \(other) that may depend on it was voided too")
+        }
+        for snapshot in outcome.snapshots {
+            output.console.note("annals: note: the snapshot at position \(snapshot) contained it and was deleted")
+        }
     }
 
     private func list(_ positions: [Position]) -> String {
@@ -133,8 +138,8 @@ struct RelayVoidCommand: AsyncParsableCommand {
         case .noSuchPosition(let head, let horizon):
             AnnalsError(
                 .usage, "the space \(space) has no entry at position \(position)",
-                hint: "It holds positions \(horizon.next) to \(head); what a snapshot covers cannot be voided")
-        case .isVoided: AnnalsError(.usage, "position \(position) is void already")
+                hint: "The log has positions \(horizon.next) to \(head); entries that a snapshot covers cannot be voided")
+        case .isVoided: AnnalsError(.usage, "position \(position) is already void")
         case .cannotBeVoided:
             AnnalsError(.usage, "position \(position) is the space's first entry or the relay's own, and cannot be voided")
         case .isTakenIn(let replicas):
@@ -143,8 +148,8 @@ struct RelayVoidCommand: AsyncParsableCommand {
                 hint: hint(replicas.sorted { named($0) < named($1) }))
         case .isBuiltUpon(let later):
             AnnalsError(
-                .constraint, "position \(later), by its author or by one that had taken it in, may rest on position \(position)",
-                hint: "--with-later voids both; nothing was changed")
+                .constraint, "position \(later), of its author or of a replica that had applied it, may depend on position \(position)",
+                hint: "Nothing was changed; --with-later voids both")
         }
     }
 
@@ -157,12 +162,12 @@ struct RelayVoidCommand: AsyncParsableCommand {
     private func hint(_ replicas: [ReplicaRecord]) -> String {
         let one = replicas.count == 1
         let retired = """
-            \(one ? "That replica says that it has" : "These replicas say that they have") the entry. One that is gone for good is retired: \
+            \(one ? "That replica has" : "These replicas have") acknowledged the entry. Retire a replica that is gone for good: \
             annals relay retire
             """
         guard let owned = replicas.first(where: { $0.credential != nil }) else { return retired }
         return """
-            \(retired). An owner that must not hold back the void is quarantined: annals relay quarantine \
+            \(retired). Quarantine an owner that must not hold back the void: annals relay quarantine \
             "\(RelayReplicas.credential(owned))"
             """
     }

@@ -95,7 +95,7 @@ struct SchemaOutline: Sendable {
         let reader = SchemaReader(db)
         for table in tables {
             guard let other = try reader.table(table.name) else { return "there is no table \(table.name)" }
-            if let difference = Self.difference(table, other) { return "the table \(table.name) is declared otherwise: \(difference)" }
+            if let difference = Self.difference(table, other) { return "the declaration of the table \(table.name) differs: \(difference)" }
         }
         return nil
     }
@@ -132,15 +132,15 @@ struct SchemaOutline: Sendable {
         func refused(_ what: String) -> AnnalsError {
             AnnalsError(
                 .usage, operation: "migrate", "from \(version) to \(next.version), \(what)",
-                hint: "A stage without code adds tables, and columns that may be NULL or have a constant default. Write a custom one")
+                hint: "A stage without code can add tables, and columns that may be NULL or have a constant default. Write a custom stage")
         }
-        if let gone = tables.first(where: { next.table(named: $0.name) == nil }) { throw refused("the table \(gone.name) goes") }
+        if let gone = tables.first(where: { next.table(named: $0.name) == nil }) { throw refused("the table \(gone.name) is dropped") }
         var statements: [String] = []
         for table in next.tables {
             guard let own = self.table(named: table.name) else { continue }
             let more = table.columns.filter { own.place(of: $0.name) == nil }
             if let gone = own.columns.first(where: { table.place(of: $0.name) == nil }) {
-                throw refused("the table \(table.name) loses the column \(gone.name)")
+                throw refused("the table \(table.name) drops the column \(gone.name)")
             }
             if let column = more.first(where: { !SchemaAdditions.isOptional($0) }) {
                 throw refused("the column \(column.name) of \(table.name) needs a value in every row")

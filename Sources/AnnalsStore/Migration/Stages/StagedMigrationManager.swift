@@ -71,12 +71,12 @@ public struct StagedMigrationManager: Sendable {
         versions = outlines.map(\.version)
         guard let newest = outlines.last else { throw refused("there is no version to migrate to") }
         let pairs = Array(zip(versions, versions.dropFirst()))
-        if let pair = pairs.first(where: { $0 >= $1 }) { throw refused("version \(pair.1) stands behind \(pair.0)") }
+        if let pair = pairs.first(where: { $0 >= $1 }) { throw refused("version \(pair.1) is listed after \(pair.0), but is not higher") }
         for stage in stages {
             guard pairs.contains(where: { $0 == (stage.from, stage.to) }) else {
                 throw refused("the stage \(stage.label) does not lead from one version to the next")
             }
-            guard stages.filter({ $0.from == stage.from }).count == 1 else { throw refused("two stages lead from \(stage.from)") }
+            guard stages.filter({ $0.from == stage.from }).count == 1 else { throw refused("two stages start at \(stage.from)") }
         }
         self.stages = try zip(outlines, outlines.dropFirst()).map { from, to in
             let stage = stages.first { $0.from == from.version } ?? MigrationStage(nil, from.version, to.version)
@@ -99,7 +99,7 @@ public struct StagedMigrationManager: Sendable {
             for sql in try SchemaOutline(db, of: version, and: next).additions(of: next) { try db.execute(sql: sql) }
         } catch let error as AnnalsError where error.code == .usage {
             throw AnnalsError(
-                .schemaRefused, operation: "migrate", "the file is not as version \(version.version) says: \(error.message)",
+                .schemaRefused, operation: "migrate", "the file does not match version \(version.version): \(error.message)",
                 hint: "Nothing was changed")
         }
     }
@@ -126,12 +126,12 @@ public struct StagedMigrationManager: Sendable {
                     "a newer version of this app has changed the schema to \(record.version)", "Update the app; nothing was changed")
             }
             guard let checksum = checksum(of: record.version) else {
-                throw refused("version \(record.version) of the schema is not among those that this app knows", "Nothing was changed")
+                throw refused("this app does not know version \(record.version) of the schema", "Nothing was changed")
             }
             guard !record.checksum.hasPrefix(SchemaOutline.checksumRule) || checksum == record.checksum else {
                 throw refused(
-                    "version \(record.version) of the schema was defined otherwise when this file got it",
-                    "A version that was shipped stays as it is; make another")
+                    "version \(record.version) of the schema had another definition when this file was migrated to it",
+                    "Do not change a released version; define a new one")
             }
             return record.version
         }
@@ -139,7 +139,8 @@ public struct StagedMigrationManager: Sendable {
         guard let last = candidates.last else { return nil }
         if let found = try candidates.last(where: { try $0.difference(from: db) == nil }) { return found.version }
         let difference = try last.difference(from: db) ?? ""
-        throw refused("the tables are of no version that this app knows; beside \(last.version) \(difference)", "Nothing was changed")
+        throw refused(
+            "the tables match no version that this app knows; compared with \(last.version), \(difference)", "Nothing was changed")
     }
 
     private func refused(_ what: String, _ hint: String) -> AnnalsError {
@@ -169,7 +170,7 @@ public struct StagedMigrationManager: Sendable {
             try VersionRecord(version: stage.to.version, checksum: stage.to.checksum).save(db)
             return
         }
-        throw refused("the stage \(stage.label) does not arrive at version \(stage.to.version): \(difference)", "Nothing was changed")
+        throw refused("the stage \(stage.label) does not produce version \(stage.to.version): \(difference)", "Nothing was changed")
     }
 
     /// Stores the version of a file that only its tables identify, and creates its missing indexes, views and triggers, which a

@@ -27,7 +27,9 @@ extension Store {
             try await database.writeWithoutTransaction { db in try stages(of: manager, on: db, progress) }
         }
         if isCaughtUp { try await takeKept() }
-        guard let newest = manager.versions.last else { throw AnnalsError(.defect, operation: "migrate", "no version is known") }
+        guard let newest = manager.versions.last else {
+            throw AnnalsError(.defect, operation: "migrate", "internal error: no version is known")
+        }
         return newest
     }
 
