@@ -77,7 +77,7 @@ import Testing
         #expect(lineage.revived(Position(3), at: name(8)) != nil && lineage.revived(Position(4), at: name(8)) == nil)
     }
 
-    @Test("The second of two lineage that died is not the one the first's author brings back")
+    @Test("The second of two lives that died is not the one the first's author brings back")
     func twoDeaths() {
         var lineage = RowLineage()
         lineage.note([delete(2)], by: mark(51))

@@ -154,24 +154,24 @@ struct PatchTests {
     @Test("is made of what differs between two values of the app's own types")
     func domain() async throws {
         let store = try await Library.store()
-        let person = Reachability(id: UUID(), fullName: "Ada", contact: "a@b")
-        try await store.save(person, Reachability(id: UUID(), fullName: "Bob", contact: nil))
+        let person = Contact(id: UUID(), fullName: "Ada", contact: "a@b")
+        try await store.save(person, Contact(id: UUID(), fullName: "Bob", contact: nil))
         #expect(try await store.fetchDomain(Author.query.ascending("name")).map(\.fullName) == ["Ada", "Bob"])
         try await store.write { db in try db.execute(sql: "UPDATE author SET email = 'new@b' WHERE name = 'Ada'") }
         var renamed = person
         renamed.fullName = "Ada L."
         try await store.update(from: person, to: renamed, author: "domain")
         let now = try await store.fetchDomain(Author.query.ascending("name")).first
-        #expect(now == Reachability(id: person.id, fullName: "Ada L.", contact: "new@b"))
+        #expect(now == Contact(id: person.id, fullName: "Ada L.", contact: "new@b"))
         #expect(try await updatedColumns(store, author: "domain") == ["name"])
         // A record that is no valid value is told by what domain() throws.
         try await store.write { db in try db.execute(sql: "UPDATE author SET name = ' ' WHERE name = 'Bob'") }
-        await #expect(throws: Reachability.Nameless.self) { _ = try await store.fetchDomain(Author.query) }
+        await #expect(throws: Contact.Nameless.self) { _ = try await store.fetchDomain(Author.query) }
     }
 }
 
 /// A type of the app's own, which knows nothing of tables.
-struct Reachability: Hashable, Sendable {
+struct Contact: Hashable, Sendable {
     struct Nameless: Error {}
     var id: UUID
     var fullName: String
@@ -179,12 +179,12 @@ struct Reachability: Hashable, Sendable {
 }
 
 extension Author: DomainConvertible {
-    func domain() throws -> Reachability {
-        guard name != " " else { throw Reachability.Nameless() }
-        return Reachability(id: id, fullName: name, contact: email)
+    func domain() throws -> Contact {
+        guard name != " " else { throw Contact.Nameless() }
+        return Contact(id: id, fullName: name, contact: email)
     }
 }
 
-extension Reachability: EntityConvertible {
+extension Contact: EntityConvertible {
     func entity() -> Author { Author(id: id, name: fullName, email: contact) }
 }
