@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// An authority of a test's own, made by the program openssl in the test's folder: `ca.pem`, and `NAME.pem` with `NAME.key`.
+/// A certificate authority of one test, made with openssl in the test's folder: `ca.pem`, and `NAME.pem` with `NAME.key`.
 struct CertificateAuthority {
     let shop: Workshop
 
@@ -11,8 +11,8 @@ struct CertificateAuthority {
     }
 
     /// - Parameters:
-    ///   - names: as in `IP:127.0.0.1,DNS:relay.test`.
-    ///   - days: until it ends; -1 for one that has.
+    ///   - names: As in `IP:127.0.0.1,DNS:relay.test`.
+    ///   - days: The days until it expires; -1 for an expired one.
     func issue(_ name: String, for names: String = "IP:127.0.0.1", days: Int = 2) async throws {
         try Data("subjectAltName=\(names)\n".utf8).write(to: URL(fileURLWithPath: shop.file("\(name).ext")))
         try await openssl(["req", "-out", "\(name).csr"] + Self.newKey(name))
@@ -22,7 +22,7 @@ struct CertificateAuthority {
         ])
     }
 
-    /// What `--pin` takes.
+    /// The value for `--pin`.
     func pin(_ name: String) async throws -> String {
         let script = """
             openssl x509 -in \(name).pem -noout -pubkey | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | openssl base64 -A
@@ -31,7 +31,7 @@ struct CertificateAuthority {
         return "sha256//" + outcome.output.trimmingCharacters(in: .newlines)
     }
 
-    /// Puts one certificate in the place of another.
+    /// Replaces one certificate with another.
     func put(_ name: String, inPlaceOf other: String) throws {
         for kind in ["pem", "key"] {
             try shop.bytes("\(name).\(kind)").write(to: URL(fileURLWithPath: shop.file("\(other).\(kind)")))

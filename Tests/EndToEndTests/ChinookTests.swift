@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Real data that nobody here wrote. The files are not part of the project; ANNALS_TEST_DATA names their folder.
+/// Real data of another project. The files are not part of this project; ANNALS_TEST_DATA names their folder.
 enum Chinook {
     static let folder: String? = {
         let named = ProcessInfo.processInfo.environment["ANNALS_TEST_DATA"]
@@ -18,7 +18,7 @@ struct ChinookTests {
     func bothSides(_ name: String) async throws {
         let folder = try #require(Chinook.folder)
         try await Workshop.with { shop in
-            // Opened and written anew, so that the copy is writable whatever the original is.
+            // Restored to a new file, so that the copy is writable in any case.
             try await shop.shell("shop.db", ".restore '\(folder)/\(name)'\nVACUUM;")
             let url = try await shop.relay()
             let tracked = try await shop.succeed("track", "shop.db", "--all", "--json").object()
@@ -62,7 +62,7 @@ struct ChinookTests {
 
     private func expectEdits(_ shop: Workshop, _ file: String) async throws {
         #expect(try await shop.shell(file, "SELECT Phone, Fax FROM Customer WHERE CustomerId = 5;") == "+1 555 0100|+1 555 0199")
-        // Both new artists are there, each with its own album and track, wherever the numbers went.
+        // Both new artists exist, each with its own album and track, with any numbers.
         let works = try await shop.shell(
             file,
             """

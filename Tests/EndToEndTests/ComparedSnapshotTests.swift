@@ -28,19 +28,19 @@ struct ComparedSnapshotTests {
             _ = try await annals(["clone", url, "s", "bob.db", "--credential-file", "bob.token"] + key)
             try await shop.shell("bob.db", "INSERT INTO photo VALUES ('bob', zeroblob(10));")
             try await shop.succeed("sync", "bob.db", "ann.db")
-            // The log has grown by more than 8 MiB, so that a snapshot is due.
+            // The log has grown by more than 8 MiB, so a snapshot is due.
             for number in 0..<5 { try await shop.shell("ann.db", "INSERT INTO photo VALUES ('\(number)', randomblob(2000000));") }
             try await shop.succeed("sync", "ann.db")
             let purge = ["relay", "purge", "--data", "relay-data", "--space", "s", "--dry-run", "--json"]
             let newest = try #require(await annals(purge).object()["newestSnapshot"] as? Int)
             #expect(newest > 1)
-            /// The snapshot with which a clone begins: one that may be believed.
+            /// The position of the snapshot that a clone begins with: one that is confirmed.
             func compared() async throws -> Int? {
                 let space = try await annals(["verify", "bob.db", "--space", "--json"]).object()["space"] as? [String: Any]
                 #expect(space?["equal"] as? Bool == true, "\(String(describing: space))")
                 return space?["snapshot"] as? Int
             }
-            // Bob has everything, and does not say anything on a pull alone.
+            // Bob has all entries, and does not confirm a snapshot in a sync that only pulls.
             try await shop.succeed("sync", "bob.db", "--pull-only")
             #expect(try await compared() == 1)
             try await shop.succeed("sync", "bob.db")

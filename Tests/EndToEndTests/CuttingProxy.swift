@@ -1,17 +1,17 @@
 import Foundation
 import Testing
 
-/// A network that breaks: every connection through it ends after so many bytes in one direction, a number of times; then it
-/// holds. It counts what it passed on.
+/// A faulty network: each connection through it ends after a number of bytes in one direction. After a number of cuts it works
+/// normally. It counts the forwarded bytes.
 struct CuttingProxy {
     let url: String
     private let program: Program
 
     /// - Parameters:
-    ///   - way: `up` or `down`: the direction in which bytes count.
-    ///   - bytes: after which a connection ends.
-    ///   - times: how often.
-    ///   - stalls: it does not end, but nothing comes through any more.
+    ///   - way: `up` or `down`, the direction of the counted bytes.
+    ///   - bytes: The number of bytes after which a connection ends.
+    ///   - times: The number of cuts.
+    ///   - stalls: The connection does not end, but forwards nothing any more.
     static func start(to address: String, _ way: String, after bytes: Int, times: Int, stalls: Bool = false, in folder: String) async throws
         -> CuttingProxy
     {
@@ -26,7 +26,7 @@ struct CuttingProxy {
         _ = try await program.prints("stalled")
     }
 
-    /// Ends it; returns the bytes that it passed on in its direction and how many connections it cut.
+    /// Ends it. Returns the number of bytes that it forwarded in its direction, and the number of connections that it cut.
     func end() async throws -> (bytes: Int, cuts: Int) {
         program.endInput()
         let outcome = try await program.end()

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("What people decide: policies and resolutions", .timeLimit(.minutes(20)))
 struct DecisionTests {
-    /// Both replicas change one row's city; the shop's change is ordered first, the laptop's is the later one.
+    /// Both replicas change the city of one row. The shop's change is ordered first, the laptop's change is later.
     private func conflict(_ shop: Workshop, _ first: String = "Rome", _ second: String = "Oslo") async throws {
         try await shop.shell("shop.db", "UPDATE customer SET city = '\(first)' WHERE id = 1;")
         try await shop.shell("laptop.db", "UPDATE customer SET city = '\(second)' WHERE id = 1;")

@@ -1,19 +1,19 @@
 import Foundation
 
-/// A program on a port of this machine that answers as no relay does, or as one does that stops in the middle.
+/// A program on a local port that answers unlike a relay, or like a relay that stops in the middle.
 enum FakeRelay: String, CaseIterable {
-    /// A proxy's or hotel's page.
+    /// A page of a proxy or a hotel.
     case html
-    /// Answers every request with status 500 and nothing else, as a proxy does whose server is ill.
+    /// Answers every request with status 500 and no body, like a proxy with a failed server.
     case ill
-    /// Takes the connection and hangs up.
+    /// Accepts the connection and closes it.
     case nothing
-    /// Takes the request and never answers.
+    /// Accepts the request and never answers.
     case silence
     /// Describes a space, and stops in the middle of its snapshot.
     case stall
 
-    /// Starts it; the port is in what is returned. It ends when its standard input does.
+    /// Starts it, and returns its address with the port. It ends when its standard input ends.
     func start(in folder: String) async throws -> (url: String, program: Program) {
         let program = try Program("python3", ["-c", Self.script, rawValue], in: folder)
         let line = try await program.prints("\n").trimmingCharacters(in: .newlines)

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Thousands of connections at a relay of its own process: it stays small, and serves whoever asks.
+/// Thousands of connections to a relay in a process of its own. It stays small, and serves all clients.
 @Suite struct FloodTests {
-    /// `make check-full` takes 10,000.
+    /// `make check-full` uses 10,000.
     private static let connections = ProcessInfo.processInfo.environment["ANNALS_TEST_FLOOD"].flatMap(Int.init) ?? 2000
 
     @Test func `many connections that ask halfway: memory is the same the second time, and a sync beside them succeeds`() async throws {
@@ -15,24 +15,24 @@ import Testing
             try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
             var sizes: [Int] = []
             for wave in 0..<3 {
-                // By another program: Foundation starts none from a process that has a thousand files open.
+                // From another program, because Foundation cannot start programs from a process with a thousand open files.
                 let flood = try Program("python3", ["-c", Self.flood, String(port), "\(Self.connections)"] + Self.halves, in: shop.path)
                 _ = try await flood.prints("open\n")
                 try await shop.shell("shop.db", "UPDATE customer SET city = 'Bern \(wave)' WHERE id = 1")
-                // Others are served meanwhile.
+                // Other clients are served meanwhile.
                 try await shop.succeed("sync", "shop.db")
                 if let size = Self.residentKilobytes(program.id) { sizes.append(size) }
                 flood.endInput()
                 _ = try await flood.end()
             }
-            // Others' systems do not tell.
+            // Other operating systems do not report it.
             guard let first = sizes.first, let last = sizes.last else { return }
             #expect(last < 500_000, "\(sizes) KB")
             #expect(last < first + first / 2, "\(sizes) KB")
         }
     }
 
-    /// Opens connections and holds them until its input ends.
+    /// Opens connections and keeps them until its input ends.
     private static let flood = """
         import resource, socket, sys
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -48,7 +48,7 @@ import Testing
         sys.stdin.read()
         """
 
-    /// What each sends before it says no more: of a head, of a body, or nothing.
+    /// The bytes that each connection sends before it stops: a part of a head, a part of a body, or nothing.
     private static let halves = [
         "", "GET /v1/spaces/shop HTTP/1.1\r\nHo", "GET /v1/spaces/shop/events HTTP/1.1\r\nHost: localhost\r\n\r\n",
         "POST /v1/spaces/shop/push HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/vnd.annals.batch\r\nContent-Length: 1000000\r\n\r\nhalf",

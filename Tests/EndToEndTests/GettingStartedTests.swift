@@ -23,7 +23,7 @@ private func open(_ path: String) async throws -> Store {
     return store
 }
 
-/// What the article GettingStarted shows, with a relay of its own.
+/// The steps of the article GettingStarted, with a relay of the test.
 @Suite("The guide from an empty folder to two stores in step", .timeLimit(.minutes(20)))
 struct GettingStartedTests {
     @Test("its examples do what it says")

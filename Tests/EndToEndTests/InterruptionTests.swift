@@ -62,7 +62,7 @@ struct InterruptionTests {
         try await Workshop.with { shop in
             try await shop.makeShop()
             try await shop.succeed("track", "shop.db", "--all")
-            // Enough history that taking it back lasts until the signal comes.
+            // So much history that undoing it is not finished when the signal arrives.
             try await shop.shell(
                 "shop.db",
                 """
@@ -85,7 +85,7 @@ struct InterruptionTests {
     @Test("Ctrl-C in the middle of the demonstration leaves no folder")
     func demo() async throws {
         try await Workshop.with { shop in
-            // It lasts a second or two: on a busy machine it may be over before anybody looks, and then there is another.
+            // It runs for a second or two. On a busy machine it may end before the test checks, and then the test runs it again.
             var status: Int32 = 0
             for _ in 0..<50 where status == 0 {
                 let demo = try Program(Workshop.annals, ["demo"], in: shop.path, environment: ["TMPDIR": shop.path])

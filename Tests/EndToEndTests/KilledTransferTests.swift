@@ -3,10 +3,10 @@ import Testing
 
 @Suite("A transfer whose program was killed goes on where it broke off", .timeLimit(.minutes(20)))
 struct KilledTransferTests {
-    /// What became of the bytes that the killed program left.
+    /// The state of the bytes that the killed program left.
     enum Left: CaseIterable { case asItWas, damaged, ofAnother, sealed }
 
-    /// What a command takes to make a sealed space, or to be let into one.
+    /// The options to create or to join an encrypted space.
     private static let key = ["--space-key-file", "space.key"]
 
     @Test("a clone's download, if what it left is part of what the relay has; else it begins anew", arguments: Left.allCases)
@@ -54,7 +54,7 @@ struct KilledTransferTests {
             try await shop.shell("shop.db", "UPDATE customer SET city = 'Bern' WHERE id = 1;")
             let proxy = try await CuttingProxy.start(to: url, "up", after: 0, times: 0, in: shop.path)
             try await succeed(shop, ["join", "shop.db", "--relay", proxy.url, "--space", "shop"] + key)
-            // Parts of four megabytes, of which the relay had two or three.
+            // Parts of four megabytes. The relay had two or three of them.
             let bytes = try await proxy.end().bytes
             #expect(bytes < size - (8 << 20) + (2 << 20), "\(bytes) bytes")
             try await shop.shell("shop.db", "UPDATE annals_meta SET value = '\(url)' WHERE name = 'relay';")
@@ -94,7 +94,7 @@ struct KilledTransferTests {
         try #require(outcome.status == 0, "\(arguments): \(outcome.errors)")
     }
 
-    /// Runs a command through a network that stalls after twelve megabytes, and kills it then.
+    /// Runs a command over a network that stalls after twelve megabytes. Then kills it.
     private func kill(
         _ shop: Workshop, _ arguments: [String], _ url: String, _ way: String, when condition: () throws -> Bool
     ) async throws {

@@ -38,7 +38,7 @@ struct NotesTests {
         }
     }
 
-    /// The same notes in both files, once each has what the other sent last.
+    /// Both files have the same notes, after each has pulled the other's last ones.
     private func expectEqual(in shop: Workshop, count: Int) async throws {
         try await shop.succeed("sync", "phone.db", "laptop.db")
         let digests = try await [shop.succeed("digest", "phone.db"), shop.succeed("digest", "laptop.db")].map { $0.output.prefix(64) }

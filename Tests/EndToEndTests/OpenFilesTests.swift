@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @Suite struct OpenFilesTests {
-    /// Runs annals in a shell that sets limits first.
+    /// Runs annals in a shell with other limits.
     private func run(_ limit: String, _ words: String, in shop: Workshop) async throws -> Outcome {
         try await Program.run("/bin/bash", ["-c", "\(limit) && exec \(Workshop.annals) \(words)"], in: shop.path)
     }
@@ -25,7 +25,7 @@ import Testing
                 shop.expectFailure(refused, 78, "6 stores need 124 open files, and the system allows this process 123")
                 #expect(refused.errors.contains("LimitNOFILE") && refused.output.isEmpty, "\(refused.errors)\(refused.output)")
             }
-            // A lower limit that may be raised is raised.
+            // A lower soft limit is raised.
             let raised = try await run("ulimit -S -n 60", "sync \(stores)", in: shop)
             #expect(raised.status == 0 && raised.output.contains("shop6.db: pushed 1 transaction"), "\(raised.errors)\(raised.output)")
             let enough = try await run("ulimit -n 124", "sync \(stores)", in: shop)

@@ -12,7 +12,7 @@ struct PostgresRelayTests {
     private func address(_ shop: Workshop) throws -> String {
         let schema = "e" + shop.path.suffix(36).filter { $0 != "-" }.lowercased()
         let postgres = try #require(postgres)
-        // As an operator would: psql comes with the server.
+        // As an operator does it: psql comes with the server.
         return "\(postgres) application_name=\(schema) options='-c search_path=\(schema)'"
     }
 
@@ -74,7 +74,7 @@ struct PostgresRelayTests {
                 }
                 let sync = try Program(Workshop.annals, ["sync", "shop.db"], in: shop.path)
                 async let neighbour = shop.annals("sync", "laptop.db")
-                // Anywhere between the program's start and its end.
+                // At any time between the program's start and its end.
                 let path = shop.file("shop.db")
                 for _ in 0..<(round * 4000) { _ = FileManager.default.fileExists(atPath: path) }
                 killed.signal(SIGKILL)
@@ -112,14 +112,14 @@ struct PostgresRelayTests {
                         )
                     }
                     let syncs = try ["shop.db", "laptop.db"].map { try Program(Workshop.annals, ["sync", $0], in: shop.path) }
-                    // Anywhere between the programs' start and their end.
+                    // At any time between the programs' start and their end.
                     let path = shop.file("shop.db")
                     for _ in 0..<(round * 4000) { _ = FileManager.default.fileExists(atPath: path) }
                     server.signal(SIGUSR1)
                     if syncs.contains(where: \.isRunning) { hit += 1 }
                     for sync in syncs {
                         let outcome = try await sync.end()
-                        // They try again, or tell somebody to: nobody is told of damage.
+                        // They try again or ask the user to. No program reports corruption.
                         #expect([0, 69, 75].contains(outcome.status), "\(outcome.errors)")
                     }
                     try await eventually("it runs again") { server.output.components(separatedBy: "restarted").count == round + 1 }
@@ -134,7 +134,7 @@ struct PostgresRelayTests {
         }
     }
 
-    /// A server of the test's own, which SIGUSR1 kills and starts again.
+    /// A server of the test, which SIGUSR1 kills and starts again.
     private func withServer(in shop: Workshop, _ body: (Program, String) async throws -> Void) async throws {
         let server = try Program("python3", ["-c", Self.unblocked, Self.script] + Self.untilStopped, in: shop.path)
         let line = try await server.prints(".\n")
@@ -149,9 +149,9 @@ struct PostgresRelayTests {
         try result.get()
     }
 
-    /// Tells where it is, and stays.
+    /// Prints its address, and waits.
     private static let untilStopped = ["bash", "-c", #"echo "at $ANNALS_TEST_POSTGRES."; exec sleep 600"#]
-    /// Foundation starts programs from threads on which signals are blocked, and a shell does not change that.
+    /// Foundation starts programs from threads with blocked signals, and a shell does not change that.
     private static let unblocked =
         "import os, signal, sys; signal.pthread_sigmask(signal.SIG_SETMASK, []); os.execv(sys.argv[1], sys.argv[1:])"
     private static let script = URL(fileURLWithPath: #filePath)

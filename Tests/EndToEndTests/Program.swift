@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// How a program ended, and what it printed.
+/// The status and the output of a program that has ended.
 struct Outcome: Sendable {
     var status: Int32
     var output: String
@@ -23,9 +23,9 @@ struct Outcome: Sendable {
     }
 }
 
-/// Another process: the built `annals`, the `sqlite3` shell, or whatever a test needs. It is ended by its id.
+/// Another process: the built `annals`, the `sqlite3` shell, or another program of a test. It is ended by its id.
 final class Program: Sendable {
-    /// Because `Process` is only asked for its id and its end, which its own queue guards.
+    /// Because `Process` is only used for its id and its end, and its own queue guards these.
     private let process = Process()
     private let input = Pipe()
     private let folder: String
@@ -34,9 +34,9 @@ final class Program: Sendable {
     /// The longest time that one program may take.
     static let deadline = Duration.seconds(900)
 
-    /// Starts a program; its output goes to files, so that none of it is ever in its way.
+    /// Starts a program. Its output is written to files, so that it never blocks.
     ///
-    /// - Parameter directory: where it runs; its output is kept elsewhere.
+    /// - Parameter directory: The working directory. The output is stored elsewhere.
     init(_ executable: String, _ arguments: [String], in directory: String, environment: [String: String] = [:]) throws {
         folder = FileManager.default.temporaryDirectory.path + "/annals-program-\(UUID())"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
@@ -58,7 +58,7 @@ final class Program: Sendable {
             continuation.finish()
         }
         try process.run()
-        // Closed by hand: Foundation keeps what a `Process` was given, and many programs would use up all descriptors.
+        // Closed explicitly, because Foundation keeps the files of a `Process` open, and many programs would use up all descriptors.
         for file in files + [input.fileHandleForReading] { try file.close() }
     }
 
@@ -68,7 +68,7 @@ final class Program: Sendable {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// Runs a program to its end.
+    /// Runs a program until it ends.
     static func run(
         _ executable: String, _ arguments: [String], in directory: String, environment: [String: String] = [:], input: String = ""
     ) async throws -> Outcome {
@@ -87,14 +87,14 @@ final class Program: Sendable {
     }
 
     var isRunning: Bool { process.isRunning }
-    /// The process's number.
+    /// The id of the process.
     var id: Int32 { process.processIdentifier }
 
     func signal(_ number: Int32) {
         if process.isRunning { kill(process.processIdentifier, number) }
     }
 
-    /// What it has printed so far.
+    /// The output so far.
     var output: String { read("out") }
     var errors: String { read("err") }
 
@@ -102,7 +102,7 @@ final class Program: Sendable {
         String(decoding: FileManager.default.contents(atPath: "\(folder)/\(name)") ?? Data(), as: UTF8.self)
     }
 
-    /// Waits until it ends by itself, or ends it when it takes too long.
+    /// Waits until it ends, or ends it if it takes too long.
     func end() async throws -> Outcome {
         let status = try await withThrowingTaskGroup(of: Int32?.self) { [ended] group in
             group.addTask { await ended.first { _ in true } }
@@ -127,15 +127,15 @@ final class Program: Sendable {
     }
 }
 
-/// Something did not happen in time.
+/// Something did not happen before the deadline.
 struct Overdue: Error {
     var what: String
     var output = ""
     var errors = ""
 }
 
-/// Looks again and again until a condition holds, and gives up at a deadline. For what other processes do, of which
-/// nothing tells.
+/// Checks a condition repeatedly until it holds, and fails at a deadline. For the work of other processes that nothing
+/// reports.
 func eventually(_ what: String, _ condition: () async throws -> Bool) async throws {
     let end = ContinuousClock.now + Program.deadline
     while try await !condition() {

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("On a terminal a sync says how far its snapshot has come", .timeLimit(.minutes(20)))
 struct ProgressTests {
-    /// Runs a program on a terminal of its own, and prints what appears there.
+    /// Runs a program on a terminal of its own, and prints the terminal's output.
     private static let terminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
 
     @Test("in bytes while it goes up, and nothing of it stays; without a terminal it says nothing", arguments: [true, false])
@@ -23,7 +23,7 @@ struct ProgressTests {
                 : try Program(arguments[0], Array(arguments.dropFirst()), in: shop.path)
             try await proxy.stalls()
             if isTerminal { _ = try await sync.prints("snapshot: uploading 4.0 MiB") }
-            // With the connection gone the rest goes over another one.
+            // The connection is gone, so the rest uses another one.
             _ = try await proxy.end()
             try await shop.shell("shop.db", "UPDATE annals_meta SET value = '\(url)' WHERE name = 'relay';")
             let outcome = try await sync.end()

@@ -19,7 +19,7 @@ struct PurgedSpaceTests {
                 let outcome = try await shop.succeed("sync", "shop.db")
                 #expect(outcome.output.contains("sent the relay a snapshot at position 4") == (number == 3), "\(outcome.output)")
             }
-            // The relay writes down who was there when it stops, at the latest.
+            // The relay stores the acknowledgements of replicas when it stops, at the latest.
             try await shop.fail(66, "there is no space other", "relay", "purge", "--data", "relay-data", "--space", "other")
             let rehearsal = try await shop.succeed(
                 "relay", "purge", "--data", "relay-data", "--space", "shop", "--force", "--dry-run", "--json"
@@ -45,7 +45,7 @@ struct PurgedSpaceTests {
                 65, "Choose a position from 4 to", "replay", "--relay", url, "--space", "shop", "--to", "3", "--output", "gone.db")
             try await shop.fail(64, "--relay needs --space", "replay", "--relay", url, "--to", "3", "--output", "gone.db")
             #expect(!shop.exists("gone.db"))
-            // Nobody is listed before the relay has written it down; retiring somebody unknown is told.
+            // A replica is listed only after the relay has stored it. Retiring an unknown replica is an error.
             try await shop.fail(66, "has no replica nobody", "relay", "retire", "nobody", "--data", "relay-data", "--space", "shop")
         }
     }

@@ -1,6 +1,6 @@
 import Annals
 
-/// The app of the README, as it stands there; ReadmeTests compares the two and runs it.
+/// The app of the README, unchanged. ReadmeTests compares the two and runs it.
 enum ReadmeExample {
     static func run(path: String, address: String) async throws -> SyncAgent.Summary {
         let store = try Store(path: path)

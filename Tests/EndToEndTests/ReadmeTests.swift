@@ -2,7 +2,7 @@ import Annals
 import Foundation
 import Testing
 
-/// A document whose commands and examples are run as they stand.
+/// A document with commands and examples that are run unchanged.
 struct TestedPage {
     let lines: [String]
 
@@ -15,7 +15,7 @@ struct TestedPage {
         lines = try String(contentsOf: Self.root.appendingPathComponent(path), encoding: .utf8).components(separatedBy: "\n")
     }
 
-    /// The lines of the first block of a language.
+    /// The lines of the first code block in a language.
     func block(_ language: String) throws -> [String] {
         let start = try #require(lines.firstIndex(of: "```\(language)"))
         return Array(lines[(start + 1)...].prefix { $0 != "```" })
@@ -27,7 +27,7 @@ struct TestedPage {
         return Array(lines[(start + 1)...].prefix { !$0.hasPrefix("## ") })
     }
 
-    /// The commands of a section; without one, of all sections before another.
+    /// The commands of a section. Without `heading` the commands of all sections before another one.
     func commands(in heading: String) throws -> [String] {
         Self.commands(try section(heading))
     }
@@ -40,7 +40,7 @@ struct TestedPage {
         lines.filter { $0.hasPrefix("    ") }.map { String($0.dropFirst(4)) }
     }
 
-    /// What stands between backticks in the text.
+    /// The texts between backticks.
     var spans: [String] {
         lines.filter { !$0.hasPrefix("    ") && !$0.hasPrefix("```") }.flatMap { line in
             line.matches(of: /`([^`]+)`/).map { String($0.1) }
@@ -95,7 +95,7 @@ struct ReadmeTests {
         }
     }
 
-    /// Types commands into a shell. The relay takes a free port and says which; the next command waits until it listens.
+    /// Runs commands in a shell. The relay takes a free port and prints it. The next command waits until the relay listens.
     private static func run(_ commands: [String], in shop: Workshop) async throws -> Outcome {
         let script = commands.map { command in
             guard command.hasSuffix("&") else { return command.replacing("http://127.0.0.1:8640", with: "$relay") }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A network with a listener in it: it passes everything on and writes all of it into a file.
+/// A network that forwards everything and writes all of it to a file.
 struct RecordingProxy {
     let url: String
     private let program: Program
@@ -15,7 +15,7 @@ struct RecordingProxy {
         return RecordingProxy(url: "http://127.0.0.1:\(line)", program: program, file: file)
     }
 
-    /// Ends it; returns everything that went through.
+    /// Ends it. Returns all forwarded bytes.
     func end() async throws -> Data {
         program.endInput()
         _ = try await program.end()

@@ -5,7 +5,7 @@ import Testing
 @Suite struct RelayAccessTests {
     private func write(_ text: String, _ path: String) throws { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) }
 
-    /// A token for writing in each of these files.
+    /// Writes a token with the scope write to each of these files.
     private func makeTokens(_ names: String..., in shop: Workshop) async throws {
         for name in names {
             let made = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop")
@@ -60,7 +60,7 @@ import Testing
             try await shop.shell("till.db", "UPDATE customer SET city = 'Rome' WHERE id = 2")
             let words = "has quarantined token 2 in the space shop: it can read but not write; 1 local transaction waits"
             try await shop.fail(77, words, "sync", "till.db")
-            // Also by a relay that was started anew.
+            // Also after a restart of the relay.
             program.signal(SIGTERM)
             _ = try await program.end()
             let port = try #require(url.split(separator: ":").last)
@@ -118,7 +118,7 @@ import Testing
             }
             try await shop.shell("author.db", "INSERT INTO item VALUES ('bad', 1)")
             try await shop.succeed("sync", "author.db")
-            // The second exchange says that the first one's entries were applied.
+            // The second exchange acknowledges the entries of the first one.
             for _ in 1...2 { try await shop.succeed("sync", "second.db", "other.db") }
             var listed: [[String: Any]] = []
             try await eventually("the relay has written down who was there") {
@@ -158,7 +158,7 @@ import Testing
             try await shop.succeed(
                 "join", "shop.db", "--relay", url, "--space", "shop", "--name", "till", "--credential-file", "one.token")
 
-            // The same store with another's token: refused, whoever that is, until it is released.
+            // The same store with the token of another owner is refused until it is released.
             try await shop.shell("shop.db", "UPDATE customer SET city = 'Bern' WHERE id = 1")
             let two = try String(contentsOfFile: shop.file("two.token"), encoding: .utf8)
             try write(two, shop.file("one.token"))
@@ -186,7 +186,7 @@ import Testing
             let token = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop").output
             for name in ["one", "two"] { try write(token, shop.file(name)) }
             try write("no-token-of-this-relay", shop.file("other"))
-            // Others may read the ones before it, which gets a warning.
+            // Other users may read the earlier files, which causes a warning.
             try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: shop.file("other"))
             try await shop.makeShop()
             try await shop.succeed("track", "shop.db", "--all")
@@ -226,11 +226,11 @@ import Testing
             let second = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--renews", "1").output
             try write(second, shop.file("token"))
             try await shop.succeed("relay", "token", "revoke", "1", "--data", "relay-data")
-            // A running relay believes a token for a second.
+            // A running relay trusts a token for a second without checking it again.
             try await ContinuousClock().sleep(for: .milliseconds(1200))
             try await shop.shell("shop.db", ".timeout 20000\nUPDATE customer SET city = 'Bern' WHERE id = 1")
             _ = try await watch.prints("pushed 1 transaction")
-            // Without a renewal it ends, and says why.
+            // Without a renewal it ends with an error.
             try await shop.succeed("relay", "token", "revoke", "2", "--data", "relay-data")
             try await ContinuousClock().sleep(for: .milliseconds(1200))
             try await shop.shell("shop.db", ".timeout 20000\nUPDATE customer SET city = 'Rome' WHERE id = 1")
@@ -250,7 +250,7 @@ import Testing
             try await shop.succeed("sync", "laptop.db")
             program.signal(SIGTERM)
             _ = try await program.end()
-            // The same relay, which from now on leaves more of the disk free than there is.
+            // The same relay, with a disk reserve that is larger than the disk.
             let port = try #require(url.split(separator: ":").last)
             try write("limits:\n  disk-reserve-bytes: 9000000000000000000\n", shop.file("full.yaml"))
             _ = try await shop.startRelay(

@@ -10,7 +10,7 @@ struct SyncService: Service {
     }
 }
 
-/// The examples of the reference that need a relay, as they stand there.
+/// The examples of the reference that need a relay, unchanged.
 @Suite("The reference's examples: agents and a relay", .timeLimit(.minutes(20)))
 struct RelayExamples {
     private let token = "a token"

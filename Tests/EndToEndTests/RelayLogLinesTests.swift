@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// What a relay writes to its log, at its most talkative.
+/// The log lines of a relay at the most verbose level.
 @Suite struct RelayLogLinesTests {
-    /// A sync of two stores with what must not be in a log; returns the log's lines and those words.
+    /// Syncs two stores with words that must not be in a log. Returns the log's lines and these words.
     private func log(_ arguments: [String]) async throws -> (lines: [String], hidden: [String]) {
         var result: (lines: [String], hidden: [String]) = ([], [])
         try await Workshop.with { shop in
@@ -34,7 +34,7 @@ import Testing
     private func expectHidden(_ lines: [String], _ hidden: [String]) {
         for word in hidden {
             #expect(!lines.contains { $0.contains(word) }, "\(word)")
-            // Nor as libraries write bytes.
+            // Also not in the form in which libraries print bytes.
             let encoded = Data(word.utf8).base64EncodedString().prefix(12)
             #expect(!lines.contains { $0.contains(encoded) }, "\(word)")
         }

@@ -177,7 +177,7 @@ struct ResolveTests {
             let quiet = try await shop.succeed("sync", "shop.db", "--json").object()
             #expect(quiet["conflicts"] as? Int == 0 && quiet["lost"] as? Int == 0)
             try await shop.succeed("sync", "laptop.db")
-            // A child whose parent is missing loses its place by what the key declares.
+            // For a child without a parent, the action of its foreign key is done.
             try await shop.shell("shop.db", "INSERT INTO invoice (customer_id, total) VALUES (77, 1);")
             #expect(try await shop.succeed("sync", "shop.db", "--json").object()["conflicts"] as? Int == 1)
         }

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("a relay that is restored from a backup is followed", .timeLimit(.minutes(20)))
 struct RestoredRelayTests {
-    /// Stops the relay and serves the backup in its place, at the same address.
+    /// Stops the relay and serves the backup instead, at the same address.
     private func restore(_ shop: Workshop, _ url: String, _ program: Program) async throws {
         program.signal(SIGTERM)
         _ = try await program.end()
@@ -14,7 +14,7 @@ struct RestoredRelayTests {
         _ = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:\(port)")
     }
 
-    /// Three replicas at one relay, of which the third was away when the others wrote after the backup.
+    /// Three replicas of one relay. The third was offline when the others wrote after the backup.
     private func prepare(_ shop: Workshop) async throws {
         let (url, program) = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:0")
         try await shop.makeShop()
@@ -41,7 +41,7 @@ struct RestoredRelayTests {
     func commands() async throws {
         try await Workshop.with { shop in
             try await prepare(shop)
-            // It has nothing that the relay lost, and its new row has the key of one that is to come back.
+            // It has nothing that the relay lost. Its new row has the key of a row that will come back.
             try await shop.shell("phone.db", "INSERT INTO customer(name) VALUES ('Eve');")
             try await shop.succeed("sync", "phone.db")
             try await shop.shell("shop.db", "INSERT INTO customer(name) VALUES ('Uma');")

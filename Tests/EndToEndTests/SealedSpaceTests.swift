@@ -3,7 +3,7 @@ import Testing
 
 @Suite("A space that is sealed end to end", .timeLimit(.minutes(20)))
 struct SealedSpaceTests {
-    /// What neither the relay nor the network may see: values, tables, columns, names, and the key.
+    /// Data that neither the relay nor the network may see: values, tables, columns, names, and the key.
     private static let secrets = [
         "confidential", "ledgerbook", "headline", "sheet", "remark", "zelda-host", "zelda-laptop", "annals-key-1",
     ]
@@ -20,7 +20,7 @@ struct SealedSpaceTests {
         try await shop.succeed("track", "books.db", "--all")
     }
 
-    /// A key, a relay, and a space that books.db made with that key.
+    /// Makes a key, a relay, and a space that books.db created with this key.
     private func makeSpace(_ shop: Workshop, _ url: String) async throws {
         try await makeBooks(shop)
         try await shop.succeed("key", "new", "--output", "books.key")
@@ -67,7 +67,7 @@ struct SealedSpaceTests {
             try await shop.shell("books.db", "UPDATE ledgerbook SET headline = 'confidential three' WHERE id = 2;")
             try await shop.succeed("sync", "books.db")
             try await eventually("the watcher has it") {
-                // The watcher may be writing.
+                // The watching process may be writing.
                 try await shop.shell("laptop.db", ".timeout 10000\nSELECT headline FROM ledgerbook WHERE id = 2;") == "confidential three"
             }
             watch.signal(SIGTERM)
@@ -86,7 +86,7 @@ struct SealedSpaceTests {
             #expect(secrets(in: traffic).isEmpty)
             #expect(secrets(in: Data((ended.output + ended.errors).utf8)).isEmpty)
             try expectNothingSecret(shop, "relay-data")
-            // The key is in no store either.
+            // No store contains the key either.
             let key = try #require(String(decoding: shop.bytes("books.key"), as: UTF8.self).split(separator: ":").last)
             for store in ["books.db", "laptop.db"] { #expect(try shop.bytes(store).range(of: Data(key.utf8)) == nil) }
         }
@@ -122,7 +122,7 @@ struct SealedSpaceTests {
                 64, "needs --relay", "replay", "own.db", "--to", "latest", "--output", "x.db", "--space-key-file", "books.key")
             #expect(try shop.names() == before)
 
-            // A replica whose key file is away, and then another.
+            // A replica without its key file, and then with another key file.
             try await shop.shell("books.db", "UPDATE ledgerbook SET pieces = 3 WHERE id = 1;")
             try FileManager.default.moveItem(atPath: shop.file("books.key"), toPath: shop.file("kept.key"))
             try await shop.fail(78, "there is no space key file", "sync", "books.db")
@@ -220,7 +220,7 @@ struct VoidTests {
             try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--space-key-file", "shop.key")
             try FileManager.default.copyItem(atPath: shop.file("shop.key"), toPath: shop.file("laptop.key"))
             try await shop.succeed("clone", url, "shop", "laptop.db", "--space-key-file", "laptop.key")
-            // A key that nobody else gets.
+            // A key that no other replica gets.
             try await shop.succeed("key", "new", "--add", "laptop.key")
             try await shop.shell("laptop.db", "INSERT INTO customer (name) VALUES ('Ida');")
             try await shop.succeed("sync", "laptop.db")
@@ -234,7 +234,7 @@ struct VoidTests {
             try await shop.fail(64, "is already void", "relay", "void", "2", "--data", "relay-data", "--space", "shop")
             try await shop.succeed("sync", "shop.db")
             #expect(try await shop.shell("shop.db", "SELECT count(*) FROM customer WHERE name = 'Ida';") == "0")
-            // With the key that all have in the last line again.
+            // The last line is the key of all replicas again.
             let lines = try String(decoding: shop.bytes("laptop.key"), as: UTF8.self).split(separator: "\n").filter { !$0.hasPrefix("#") }
             try Data((lines.reversed().joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: shop.file("laptop.key")))
             try await shop.succeed("sync", "laptop.db")
@@ -243,7 +243,7 @@ struct VoidTests {
             #expect(try await shop.shell("shop.db", "SELECT count(*) FROM customer WHERE name = 'Ida';") == "1")
             try await shop.succeed("clone", url, "shop", "late.db", "--space-key-file", "shop.key")
             try await shop.expectEqual("shop.db", "late.db")
-            // Whoever pulls what follows has taken it in.
+            // A pull after the entry acknowledges it.
             try await shop.succeed("sync", "shop.db")
             let replica = try await shop.succeed("status", "shop.db", "--json").object()["replica"] as? String
             try await eventually("the relay has written down who was there") {

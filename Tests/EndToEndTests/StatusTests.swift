@@ -31,7 +31,7 @@ struct StatusTests {
     func fullDisk(_ kibibytes: Int) async throws {
         try await Workshop.with { shop in
             try await shop.makeShop()
-            // Half a megabyte, and some hundred kilobytes packed.
+            // Half a megabyte, and some hundred kilobytes compressed.
             try await shop.shell("shop.db", "UPDATE customer SET name = hex(randomblob(150000));")
             let url = try await shop.relay()
             try await shop.succeed("track", "shop.db", "--all")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Each of these would last for minutes, hours or for ever, or end with another status: the status shows that the signal ended it.
+/// Each command would run for minutes, hours or forever, or end with another status. So the status shows that the signal ended it.
 @Suite("A stop signal ends any command, whatever SQLite does", .timeLimit(.minutes(20)))
 struct StopSignalTests {
     private func stop(_ program: Program, _ signal: Int32) async throws -> Outcome {
@@ -71,7 +71,7 @@ struct StopSignalTests {
     func statement(_ command: [String]) async throws {
         try await Workshop.with { shop in
             try await shop.shell("shop.db", Self.slowSchema + "CREATE INDEX slow ON photo(city);")
-            // Made by hand, since SQLite would look at every row.
+            // Changed in the schema table, because SQLite would read every row for a CREATE INDEX.
             try await shop.shell(
                 "shop.db",
                 """
@@ -87,7 +87,7 @@ struct StopSignalTests {
                 let outcome = try await stop(program, signal)
                 #expect(outcome.status == status && outcome.errors == "" && outcome.output == "", "\(outcome)")
             }
-            // On a busy machine the process may end before it has removed what it began beside it.
+            // On a busy machine the process may end before it has deleted the temporary file.
             #expect(try !shop.names().contains("old.db"))
             #expect(try await shop.succeed("digest", "shop.db").output == digest)
         }
@@ -163,7 +163,7 @@ struct StopSignalTests {
             try await shop.succeed("track", "shop.db", "--all")
             try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
             let port = try #require(url.split(separator: ":").last)
-            // It reads the first line of an answer of 20 MB, and nothing more.
+            // It reads the first line of an answer of 20 MB, and nothing else.
             let request = ["GET /v1/spaces/shop/snapshot HTTP/1.1", "Host: 127.0.0.1", "", ""].joined(separator: "\\r\\n")
             let client = try Program(
                 "bash", ["-c", "exec 3<>/dev/tcp/127.0.0.1/\(port); printf '\(request)' >&3; head -1 <&3; read"], in: shop.path)
@@ -179,7 +179,7 @@ struct StopSignalTests {
         }
     }
 
-    // MARK: What takes long
+    // MARK: Slow statements
 
     private func holdLock(_ name: String, _ shop: Workshop) async throws -> Program {
         let holder = try Program("sqlite3", ["-batch", name], in: shop.path)

@@ -1,17 +1,17 @@
 import Foundation
 
-/// Another user, to whom permissions apply even where the tests run as root.
+/// Another user, for tests of permissions that also run as root.
 enum OtherUser {
     private static let nobody = "65534"
     private static var isRoot: Bool { geteuid() == 0 }
 
-    /// False when the tests run as root and there is no means to be somebody else.
+    /// False if the tests run as root and cannot switch to another user.
     static let isThere: Bool = {
         guard isRoot else { return true }
         return Command.works("setpriv", ["--reuid=\(nobody)", "--clear-groups", Workshop.annals, "--version"])
     }()
 
-    /// Runs `annals` with a folder in which nothing may be written.
+    /// Runs `annals` with a folder that it cannot write to.
     static func run(_ arguments: [String], in shop: Workshop) async throws -> Outcome {
         let manager = FileManager.default
         for name in try shop.names() { try manager.setAttributes([.posixPermissions: 0o444], ofItemAtPath: shop.file(name)) }
@@ -22,11 +22,11 @@ enum OtherUser {
     }
 }
 
-/// A file system of a few hundred kilobytes, in a name space of its own that is gone with the program.
+/// A file system of a few hundred kilobytes, in a namespace that ends with the program.
 enum SmallDisk {
     static let isThere = Command.works("unshare", ["--mount", "--map-root-user", "sh", "-c", "mount -t tmpfs tmpfs /mnt"])
 
-    /// Runs `annals` in it, and then a command whose output takes the place of that of `annals`.
+    /// Runs `annals` in it, and then a command. The command's output replaces that of `annals`.
     static func run(
         _ arguments: [String], kibibytes: Int, in shop: Workshop, copying file: String? = nil, then look: String
     ) async throws -> Outcome {

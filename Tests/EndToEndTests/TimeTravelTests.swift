@@ -11,7 +11,7 @@ struct TimeTravelTests {
         }
     }
 
-    /// Other programs' writes, each sealed as one transaction.
+    /// Writes as another program. Each write is recorded as one transaction.
     private func write(_ shop: Workshop, _ sql: String...) async throws {
         for sql in sql {
             try await shop.shell("shop.db", sql)

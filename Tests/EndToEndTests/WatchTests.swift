@@ -19,7 +19,7 @@ struct WatchTests {
             for watch in watches {
                 watch.signal(SIGTERM)
                 #expect(try await watch.end().status == 0)
-                // The first exchange, one sent and one taken in: its own commits make it say nothing more.
+                // The first exchange, one pushed and one pulled transaction. Its own commits cause no further lines.
                 #expect(watch.output.split(separator: "\n").count == 3, "\(watch.output)")
             }
             try await shop.expectEqual("shop.db", "laptop.db")

@@ -15,7 +15,7 @@ final class Workshop: Sendable {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// Runs a test in a folder; relays that it started are stopped, however it ends.
+    /// Runs a test in a folder. Relays that it started are stopped in any case.
     static func with(_ body: (Workshop) async throws -> Void) async throws {
         let workshop = try Workshop()
         do {
@@ -32,7 +32,7 @@ final class Workshop: Sendable {
     func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: path).sorted() }
     func bytes(_ name: String) throws -> Data { try #require(FileManager.default.contents(atPath: file(name))) }
 
-    /// How much there is of snapshots on their way.
+    /// The number of bytes of unfinished snapshot transfers.
     func partialBytes() throws -> Int {
         try partialFiles().reduce(0) { $0 + ((try? FileManager.default.attributesOfItem(atPath: $1)[.size] as? Int) ?? 0) }
     }
@@ -45,7 +45,7 @@ final class Workshop: Sendable {
 
     // MARK: Programs
 
-    /// The built binary, which lies beside the test bundle.
+    /// The built binary, in the folder of the test bundle.
     static let annals: String = {
         let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
         var folder = URL(fileURLWithPath: own).deletingLastPathComponent()
@@ -62,7 +62,7 @@ final class Workshop: Sendable {
         try await Program.run(Self.annals, arguments, in: path, environment: environment)
     }
 
-    /// Runs it and expects that it does its work.
+    /// Runs it and expects success.
     @discardableResult
     func succeed(_ arguments: String..., location: SourceLocation = #_sourceLocation) async throws -> Outcome {
         let outcome = try await Program.run(Self.annals, arguments, in: path)
@@ -86,7 +86,7 @@ final class Workshop: Sendable {
         #expect(outcome.errors.contains(words), "\(outcome.errors)", sourceLocation: location)
     }
 
-    /// What another program would do: the `sqlite3` shell, with nothing of Annals in it.
+    /// A write of another program: the `sqlite3` shell, without Annals.
     @discardableResult
     func shell(_ database: String, _ sql: String) async throws -> String {
         let outcome = try await Program.run("sqlite3", ["-bail", "-batch", database], in: path, input: sql + "\n")
@@ -141,7 +141,7 @@ final class Workshop: Sendable {
         try await shell(name, Self.schema)
     }
 
-    /// A shop whose rows cannot be packed; returns about how many bytes they have.
+    /// A shop with rows that cannot be compressed. Returns their approximate size in bytes.
     func makeLargeShop() async throws -> Int {
         try await makeShop()
         try await shell(
@@ -161,7 +161,7 @@ final class Workshop: Sendable {
         return url
     }
 
-    /// Expects that both files hold the same rows, by digest and by what the shell prints of every tracked table.
+    /// Expects the same rows in both files, compared by digest and by the shell's output for every tracked table.
     func expectEqual(_ one: String, _ other: String, location: SourceLocation = #_sourceLocation) async throws {
         let digests = try await [succeed("digest", one, "--json"), succeed("digest", other, "--json")].map { try $0.object() }
         #expect(digests[0]["digest"] as? String == digests[1]["digest"] as? String, sourceLocation: location)

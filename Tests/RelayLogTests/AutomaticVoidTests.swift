@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayLog
 
-/// With `auto-void: 2` a relay voids what two owners other than the author's cannot apply, and nothing else.
+/// With `auto-void: 2` a relay voids entries that two owners other than the author's cannot apply, and nothing else.
 @Suite(.timeLimit(.minutes(20))) struct AutomaticVoidTests {
     let directory: TemporaryDirectory
     let clock = TestClock()
@@ -19,14 +19,14 @@ import Testing
         directory = try TemporaryDirectory()
     }
 
-    /// A space with its first entry, and a bad one of the author's at position 2.
+    /// A space with its first entry, and a bad entry of the author at position 2.
     private struct SpaceToVoid {
         let log: RelayLog
         let lineage: Lineage
         var author = TestReplica(1)
         var bad = Digest.zero
 
-        /// Appends an entry of the author's on top of the head.
+        /// Appends an entry of the author after the head.
         mutating func push(by owner: ReplicaOwner?, _ footprint: Footprint = .writing(1)) async throws {
             let batch = author.batch(lineage, base: try await log.describe(.shop).head, footprint)
             #expect(try await log.push(batch.bytes, header: batch.header(), to: .shop, by: owner).outcome == .accepted)
@@ -34,7 +34,7 @@ import Testing
             bad = batch.transactions[0].digest
         }
 
-        /// Reports the author's newest bad entry, at position 2 unless another is given.
+        /// Reports the author's newest bad entry, at position 2 if no other is given.
         @discardableResult
         func report(_ owner: ReplicaOwner?, _ rule: RefusedEntry.Rule = .check, at position: Int64 = 2) async throws -> ReportOutcome {
             try await log.report(
@@ -63,7 +63,7 @@ import Testing
         #expect(try await world.report(Self.bob) == .recorded)
         #expect(try await world.voided == [2])
         #expect(try await world.log.describe(.shop).head == Position(3))
-        // One more does nothing: the entry is void.
+        // A further report does nothing: the entry is void.
         #expect(try await world.report(Self.carl) == .noSuchEntry)
         #expect(try await world.log.describe(.shop).head == Position(3))
         let lines = try await world.log.audit(of: .shop, limit: 9).filter { $0.action == "entry-void" }
@@ -103,7 +103,7 @@ import Testing
         let (_, token) = try await world.log.tokens.create(space: .shop, scope: .write)
         let (_, revoked) = try await world.log.tokens.create(space: .shop, scope: .write)
         let (_, renewed) = try #require(try await world.log.tokens.renew(token.id))
-        // As requests with either have it.
+        // The holders, as in requests with either token.
         for holder in [token.id, try #require(renewed.holder)] { try await world.report(.token(holder)) }
         #expect(try await world.voided == [])
         _ = try await world.log.tokens.revoke(revoked.id)
@@ -162,7 +162,7 @@ import Testing
     @Test func `the author's other replicas do not keep it, also those that never pushed`() async throws {
         var world = try await world()
         world.log.note(TestReplica(7).id, named: "second", at: Position(2), in: .shop, by: Self.author)
-        // Another of its replicas wrote on top of it: that goes as well.
+        // Another replica of the author wrote after it. Its entry is voided too.
         let bad = world.bad
         var second = TestReplica(8)
         let later = second.batch(world.lineage, base: Position(2), .writing(1))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RelayLog
 
-/// The certifier against a slow one that is plainly the text of merge rules 10 and 11: it keeps every entry and compares with
+/// Compares the certifier with a slow implementation of the text of merge rules 10 and 11, which keeps every entry and compares with
 /// each. Failures print the seed; `ANNALS_SEED=… swift test --filter CertifierModel` repeats one.
 @Suite struct CertifierModelTests {
     struct Entry {
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// Replicas that mostly behave, and what makes them not.
+    /// Replicas that usually behave correctly, and sometimes not.
     struct ModelledSpace {
         var generator: SeededGenerator
         let lineage = Lineage(high: 3, low: 4)
@@ -71,7 +71,7 @@ import Testing
             if chance(2) { footprint.keyID = 7 }
             for table in UInt64(1)...3 where chance(50) {
                 var group = Footprint.Group(table: table)
-                // Hashes cover the table's name, so tables do not share them.
+                // Hashes include the table's name, so tables do not share them.
                 func hashes(_ generator: inout SeededGenerator) -> [UInt64] {
                     let count = Int.random(in: 0...3, using: &generator)
                     return Set((0..<count).map { _ in table * 100 + UInt64.random(in: 0..<30, using: &generator) }).sorted()
@@ -83,7 +83,7 @@ import Testing
             return footprint
         }
 
-        /// What some replica sends next, and which.
+        /// The next batch of some replica, and the number of that replica.
         mutating func next(head: Position) -> (batch: TestBatch, replica: Int) {
             let number = Int.random(in: 0..<replicas.count, using: &generator)
             if chance(10), let old = sent.randomElement(using: &generator),
@@ -103,13 +103,13 @@ import Testing
             return (batch, number)
         }
 
-        /// The author learns what was accepted; a late copy of an old batch does not set it back.
+        /// The author gets the accepted count. A late copy of an old batch does not set it back.
         mutating func accept(_ batch: TestBatch, count: Int, by number: Int) {
             if batch.firstCounter > replicas[number].counter { replicas[number].accept(batch, count: count) }
         }
     }
 
-    /// Without turns, which the oracle does not know.
+    /// Without push leases, which the oracle does not have.
     static func limits(hashes: Int) -> RelayLogLimits {
         var limits = RelayLogLimits()
         limits.hashesPerSpace = hashes
@@ -171,7 +171,7 @@ import Testing
                 entries.first { $0.replica == batch.replica && $0.counter == counter }
                     .map { Certifier.Accepted(digest: $0.digest, position: $0.position) }
             }
-            // The oracle is shown what the certifier took and must take it all.
+            // The oracle gets the batch that the certifier accepted and must accept all of it.
             var taken = batch
             taken.transactions = Array(batch.transactions.prefix(verdict.positions.count))
             let expected = oracle.push(taken)

@@ -10,7 +10,7 @@ import Testing
     let lineage = Lineage(high: 1, low: 2)
     var limits = RelayLogLimits()
 
-    /// A certifier together with the log that it decides about.
+    /// A certifier with its log.
     struct Space {
         var certifier: Certifier
         var log: [ReplicaID: [Counter: Certifier.Accepted]] = [:]
@@ -200,7 +200,7 @@ import Testing
         #expect(try space.push(held).outcome == .stale(at: Position(4)))
     }
 
-    /// Gives `slow` the turn at head 1.
+    /// Gives the push lease to `slow`, at head 1.
     func spaceWithTurn(slow: inout TestReplica, quick: inout TestReplica) throws -> Space {
         var space = Space(lineage, limits: limits)
         let first = quick.batch(lineage, base: .zero, .writing(1))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayLog
 
-/// Rows of the relay's tables that hold what no relay writes: whoever reads them gets an error, and the process goes on.
+/// Values in the relay's tables that no relay writes. Reading them is an error, and the process continues.
 @Suite struct DamagedRowsTests {
     static let numbers: [Int64] = [.min, -1, 0, 1 << 61, .max]
 
@@ -51,7 +51,7 @@ import Testing
         for column in ["head", "floor", "horizon"] { try await look("UPDATE annals_spaces SET \(column) = \(position)") }
     }
 
-    /// Damages a log and has it do everything that it can.
+    /// Damages a log and runs all operations on it.
     private func look(_ damage: String) async throws {
         let clock = TestClock()
         let directory = try TemporaryDirectory()
@@ -70,7 +70,7 @@ import Testing
         var other = TestReplica(2)
         _ = try await log.push(other.parts(lineage, base: Position(4), .writing(3), count: 3)[0])
         let secret = try await log.tokens.create(scope: .admin, lifetimeMilliseconds: 1_000_000).secret
-        // In PostgreSQL a change that its keys refuse changes nothing.
+        // In PostgreSQL a change that a key refuses has no effect.
         let value = damage.replacing("x''", with: TestStorage.postgres == nil ? "x''" : "''::bytea")
             .replacing("x'00'", with: TestStorage.postgres == nil ? "x'00'" : "'\\x00'::bytea")
         try? await log.database.storage.write { try $0.execute(value, []) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayLog
 
-/// Deleting a space: all of it goes, everything else stays, and a new one of its name is another.
+/// The deletion of a space removes all of it and nothing else. A new space with its name is another space.
 @Suite(.timeLimit(.minutes(20))) struct DeletionTests {
     let directory: TemporaryDirectory
     let clock = TestClock()
@@ -26,11 +26,11 @@ import Testing
         try await upload.complete([1, 2, 3])
         var waiting = TestReplica(2)
         #expect(try await log.push(waiting.parts(lineage, base: Position(5), .writing(2), count: 2)[0], to: space).outcome == .accepted)
-        // Who was there is written down.
+        // The replicas are stored.
         _ = try await log.replicas(of: space)
     }
 
-    /// Rows in all tables that name a space.
+    /// Rows in all tables that belong to a space.
     private func rows(_ log: RelayLog) async throws -> [Int64] {
         try await log.reading { db in
             try ["annals_runs", "annals_parts", "annals_snapshots", "annals_days", "annals_replicas", "annals_spaces"].map {
@@ -63,7 +63,7 @@ import Testing
         let log = try TestStorage.log(directory.path, clock: clock.clock)
         try await fill(log, .shop)
         let old = try await log.describe(.shop).lineage
-        // Deleted beside the relay that serves, which knows nothing of it.
+        // Deleted by another process, without the serving relay.
         let beside = try TestStorage.database(directory.path)
         _ = try await beside.deleteSpace(.shop, now: clock.now)
         try beside.close()
@@ -73,7 +73,7 @@ import Testing
         let lineage = try await log.createSpace(.shop).lineage
         #expect(lineage != old)
         await #expect(throws: RelayLogError.self) { try await log.require(.shop, seen: LogMark(lineage: old)) }
-        // The old head is not taken for the new one's: the wait waits.
+        // The head of the old space is not used for the new one: the pull waits.
         let batch = replica.batch(lineage, base: .zero, .writing(1))
         async let waited = log.pull(from: .shop, after: .zero, wait: .seconds(3600))
         while log.waiterCount == 0 { await Task.yield() }
@@ -95,7 +95,7 @@ import Testing
     @Test func `a deletion that was interrupted is finished by the upkeep`() async throws {
         let log = try TestStorage.log(directory.path, clock: clock.clock)
         try await fill(log, .shop)
-        // As far as the first commit.
+        // The state after the first commit of a deletion.
         try await log.database.storage.write { db in
             try db.execute("UPDATE annals_spaces SET name = 'deleted:1' WHERE name = 'shop'", [])
         }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RelayLog
 
-/// One process serves a directory at a time.
+/// Only one process at a time serves a directory.
 @Suite struct DirectoryLockTests {
     private let directory: TemporaryDirectory
     private var path: String { directory.path + "/relay.lock" }
@@ -22,7 +22,7 @@ import Testing
         try DirectoryLock(path: path).release()
     }
 
-    /// As a process has them that was forked and does not run its own program yet.
+    /// A process that was forked and has not started its own program yet has such copies.
     @Test(.filesOnly) func `a released lock is free though a copy of its descriptor is open`() throws {
         let lock = try DirectoryLock(path: path)
         let copies = try descriptors(of: path).map { dup($0) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayLog
 
-/// The snapshot with which a log begins: of its first entry, or where a purge let it begin.
+/// The snapshot that a log begins with: the one of its first entry, or the one that a purge left.
 @Suite(.timeLimit(.minutes(20))) struct FirstSnapshotTests {
     let directory: TemporaryDirectory
     let clock = TestClock()
@@ -16,7 +16,7 @@ import Testing
     private static let bob = ReplicaOwner.token(2)
     private static let mallory = ReplicaOwner.token(3)
 
-    /// Ann begins the space, and the others write.
+    /// Ann creates the space, and the others write.
     init() async throws {
         directory = try TemporaryDirectory()
         log = try TestStorage.log(directory.path, clock: clock.clock)
@@ -41,7 +41,7 @@ import Testing
         _ = try await log.check(check, of: .shop, by: owner)
     }
 
-    /// Of the snapshots that are trusted.
+    /// The positions of the trusted snapshots.
     private var trusted: [Int64] {
         get async throws {
             try await log.reading { db in
@@ -62,7 +62,7 @@ import Testing
         let theirs = try await bring(1, by: Self.mallory)
         #expect(try await trusted == [])
         #expect(try await purge() == 0)
-        // It is compared like any other.
+        // It is compared like any other snapshot.
         let seen = LogMark(lineage: lineage, position: Position(6), replica: TestReplica(2).id)
         #expect(try await log.pull(from: .shop, after: Position(6), seen: seen, by: Self.bob).snapshotToCheck == Position(1))
         let own = try await bring(1, by: Self.ann)
@@ -101,7 +101,7 @@ import Testing
         #expect(try await trusted == [1])
         #expect(try await purge(forced: true) == 4)
         #expect(try await trusted == [4])
-        // Its record is lost with its file.
+        // Its file is lost, and its record with it.
         try await log.database.storage.write { try LogStorage.dropSnapshot(at: Position(4), of: 1, in: $0) }
         let made = try await bring(4, by: Self.mallory)
         #expect(try await trusted == [])

@@ -8,7 +8,7 @@ import Testing
 
 @testable import RelayLog
 
-/// Many writers at once: one commit for many pushes, nothing lost, nothing twice, and a bounded queue.
+/// Many writers at once: one commit for many pushes, nothing lost or doubled, and a limited queue.
 @Suite struct GroupCommitTests {
     let directory: TemporaryDirectory
 
@@ -16,7 +16,7 @@ import Testing
         directory = try TemporaryDirectory()
     }
 
-    /// Keeps the writer busy until `release` is called, so that pushes pile up behind it.
+    /// Blocks the writer until `release` is called, so that pushes wait in its queue.
     func hold(_ database: RelayDatabase) async -> @Sendable () -> Void {
         let (started, announce) = AsyncStream<Void>.makeStream()
         let semaphore = DispatchSemaphore(value: 0)
@@ -174,7 +174,7 @@ import Testing
             return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
         }
         #expect(outcomes == [0: true, 1: true, 2: false, 3: true, 4: true])
-        // What the failed commit had judged in memory is forgotten: the head is the log's.
+        // The decisions of the failed commit in memory are discarded: the head is that of the log.
         #expect(try await Self.push(7, to: writer, lineage))
         let head = try await database.storage.read { try LogStorage.space(.shop, in: $0)?.head }
         #expect(head == Position(5))

@@ -6,12 +6,12 @@ import Testing
 
 @testable import RelayLog
 
-/// A relay's storage as it was before operators' tables.
+/// A relay's storage before the tables of operators were added.
 enum BeforeOperators {
     static let statements = [
         "DROP TABLE annals_days", "DROP TABLE annals_audit", "ALTER TABLE annals_replicas DROP COLUMN program",
         "ALTER TABLE annals_spaces DROP COLUMN dropped_bytes",
-        // And what came after it: whose the replicas are.
+        // And later additions: the owners of replicas.
         "ALTER TABLE annals_spaces DROP COLUMN owner_changes", "ALTER TABLE annals_replicas DROP COLUMN owner",
         "DROP TABLE annals_reports", "DROP TABLE annals_quarantines", "DROP INDEX annals_replicas_sighted",
         "ALTER TABLE annals_replicas DROP COLUMN sighted_by",
@@ -23,7 +23,7 @@ enum BeforeOperators {
     static let sql = statements.joined(separator: ";\n") + ";\n"
 }
 
-/// What operators see of a relay, and what stays behind of what they did.
+/// The data of operators about a relay, and the records of their operations.
 @Suite struct OperatorTests {
     let directory: TemporaryDirectory
     let clock = TestClock()
@@ -137,7 +137,7 @@ enum BeforeOperators {
         #expect(lines.map(\.space) == [.shop, .shop, .shop, .shop, .shop, nil, .shop])
         #expect(lines.map(\.subject)[1] == "\(replica.id) (till)" && lines.map(\.subject)[4].hasPrefix("positions 1 to 3, "))
         #expect(lines.allSatisfy { $0.time == clock.now } && !"\(lines)".contains(secret))
-        // A part of it: of one space, before a line, no more than asked for.
+        // A part of it: of one space, or before a line, with a limit.
         #expect(try await log.audit(of: .shop, limit: 100).count == 6)
         #expect(try await log.audit(before: 3, limit: 1).map(\.number) == [2])
     }

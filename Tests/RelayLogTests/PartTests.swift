@@ -7,7 +7,7 @@ import Testing
 
 @testable import RelayLog
 
-/// Transactions in parts: all of them get their positions in one commit, or none does (law 6).
+/// Transactions in parts: all parts get their positions in one commit, or none does (law 6).
 @Suite struct PartTests {
     let directory: TemporaryDirectory
     let log: RelayLog
@@ -116,7 +116,7 @@ import Testing
         let rebased = one.parts(lineage, base: Position(1), .writing(1), count: 2)
         _ = try await log.push(rebased[0])
         #expect(try await log.push(rebased[1]).positions == [Position(3)])
-        // The others meet the footprint of all parts.
+        // Other transactions are compared with the footprint of all parts.
         #expect(try await log.push(two.batch(lineage, base: Position(1), .writing(1))).outcome != .accepted)
     }
 

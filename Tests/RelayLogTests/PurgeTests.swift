@@ -7,7 +7,7 @@ import Testing
 
 @testable import RelayLog
 
-/// A relay's directory as format 3 had it.
+/// A relay's directory in format 3.
 enum FormatThree {
     static let sql = """
         \(BeforeOperators.sql)
@@ -24,7 +24,7 @@ enum FormatThree {
         """
 }
 
-/// Dropping the older part of a log.
+/// Purging the older part of a log.
 @Suite struct PurgeTests {
     let directory: TemporaryDirectory
     let clock = TestClock()
@@ -37,7 +37,7 @@ enum FormatThree {
         lineage = try await log.createSpace(.shop).lineage
     }
 
-    /// Pushes so many transactions, one at a time, a second apart.
+    /// Pushes this number of transactions, one at a time, a second apart.
     func fill(_ count: Int, by replica: inout TestReplica, base: Position? = nil) async throws -> [TestBatch] {
         var batches: [TestBatch] = []
         for number in 0..<count {
@@ -56,7 +56,7 @@ enum FormatThree {
         try await upload.complete(Array("rows at \(position)".utf8))
     }
 
-    /// Keeps nothing for its age.
+    /// Keeps nothing because of its age.
     var rules: PurgeRules {
         var rules = PurgeRules()
         rules.keep = -1
@@ -76,7 +76,7 @@ enum FormatThree {
         try await log.database.storage.read { Int(try $0.integer("SELECT count(*) FROM annals_runs", []) ?? 0) }
     }
 
-    /// A batch whose first transaction was purged: its digest cannot be compared any more, and its position is only bounded.
+    /// A batch with a purged first transaction: the digest cannot be compared any more, and only limits of its position are known.
     @Test func `law 7: positions of a batch that is sent again ascend, whatever was purged of it`() async throws {
         var (one, two) = (TestReplica(1), TestReplica(2))
         var sent: [TestBatch] = []
@@ -183,7 +183,7 @@ enum FormatThree {
             #expect(try await log.push(parts[0]).positions == [Position(4)])
             #expect(try await log.push(parts[2]).positions == [Position(6)])
             #expect(try await log.describe(.shop).head == Position(6))
-            // Other content under the same counters is a copy's.
+            // Other content with the same counters comes from a copy.
             var other = parts[2]
             other.transactions[0].digest = .test(77)
             #expect(try await log.push(other).outcome == .identityConflict)
@@ -220,7 +220,7 @@ enum FormatThree {
         #expect(try await log.push(batch).outcome == .accepted)
         one.accept(batch)
         _ = try await fill(2, by: &one)
-        // Within what one batch brought: its run stays whole.
+        // Within one batch: its run stays complete.
         try await snapshot(3)
         acknowledge(one, 6)
         #expect(try await purge() == 3)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayLog
 
-/// In which order the writer takes pushes that wait.
+/// The order in which the writer takes waiting pushes.
 @Suite struct PushQueueTests {
     private struct Push: Sendable {
         var space: SpaceName
@@ -49,7 +49,7 @@ import Testing
         limits.groupBytes = 5_000
         var (sent, taken, served) = ([SpaceName: Int](), [SpaceName: Int](), [SpaceName: Int]())
         func add(_ place: Int) {
-            // The first writes little at once, the last much.
+            // The first space writes little at once, the last one much.
             let push = Push(
                 space: spaces[place], number: sent[spaces[place], default: 0], size: Int.random(in: 0...(place * 3_000), using: &generator))
             sent[push.space, default: 0] += 1

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayLog
 
-/// An owner in quarantine reads and does not write, and nobody else notices.
+/// An owner in quarantine can read and cannot write. Others are not affected.
 @Suite(.timeLimit(.minutes(20))) struct QuarantineTests {
     let directory: TemporaryDirectory
     let clock = TestClock()
@@ -21,7 +21,7 @@ import Testing
         lineage = try await log.createSpace(.shop).lineage
     }
 
-    /// Pushes the replica's next transaction on top of the head; what is refused is not accepted.
+    /// Pushes the replica's next transaction after the head. A refused one is not accepted.
     private func push(_ replica: inout TestReplica, by owner: ReplicaOwner?, to space: SpaceName = .shop) async throws {
         let description = try await log.describe(space)
         let batch = replica.batch(description.lineage, base: description.head, .writing(UInt64(description.head.rawValue) + 1))
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// As the operator's command does it, beside the relay.
+    /// Like the operator's command, in a process beside the relay.
     private func quarantine(_ owner: ReplicaOwner = ann) async throws {
         let beside = try TestStorage.database(directory.path)
         let quarantine = try await beside.quarantine(owner.text, of: .shop, now: clock.now, by: .commandLine)
@@ -60,7 +60,7 @@ import Testing
         try await push(&one, by: Self.ann)
         try await quarantine()
         await expectRefused { try await push(&one, by: Self.ann) }
-        // Also as a replica of its own that is new.
+        // Also as a new replica.
         var new = TestReplica(3)
         await expectRefused { try await push(&new, by: Self.ann) }
         try await push(&two, by: Self.bob)
@@ -170,7 +170,7 @@ import Testing
         #expect(try await log.snapshots.open(.shop).record.verdict == .refuted)
         #expect(try await log.purge(.shop, rules, commits: false).horizon == .zero)
         try await quarantine()
-        // No other owner that counts could confirm it.
+        // There is no other owner that could confirm it.
         #expect(try await log.purge(.shop, rules, commits: false).horizon == Position(3))
         await log.close()
     }
@@ -181,7 +181,7 @@ import Testing
         for _ in 0..<3 { try await push(&two, by: Self.bob) }
         let upload = try await log.snapshots.begin(.shop, position: Position(2))
         try await upload.complete([1])
-        // It has taken in position 3; a replica that it never pushed as has nothing.
+        // It has acknowledged position 3. A replica that it never pushed as has acknowledged nothing.
         log.note(one.id, named: "one", at: Position(3), in: .shop, by: Self.ann)
         log.note(TestReplica(3).id, named: "three", at: .zero, in: .shop, by: Self.ann)
         var rules = PurgeRules()
@@ -206,7 +206,7 @@ import Testing
         try await quarantine()
         let since = clock.now
         clock.advance(milliseconds: 5)
-        // Again: it stays quarantined from when it was.
+        // A second quarantine keeps the time of the first one.
         #expect(try await log.database.quarantine(Self.ann.text, of: .shop, now: clock.now, by: .commandLine).since == since)
         let summary = try #require(try await log.summaries(limit: 1).spaces.first)
         #expect(summary.quarantines == [Quarantine(owner: Self.ann.text, since: since)])

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RelayLog
 
-/// What is in the log already is answered before anything could refuse it: a full space, a full disk (law 7).
+/// A push that is in the log already is answered before a full space or a full disk could refuse it (law 7).
 @Suite struct RefusalTests {
     let directory: TemporaryDirectory
     let clock = TestClock()
@@ -43,7 +43,7 @@ import Testing
         #expect(await isRefused(log, second))
         #expect(try await log.push(first).positions == [Position(1)])
         await log.close()
-        // Also by a relay that knows nothing of it yet.
+        // Also by a relay that was just started.
         let again = try TestStorage.log(directory.path, limits: limits, clock: clock.clock)
         #expect(try await again.push(first).positions == [Position(1)])
         #expect(await isRefused(again, second))

@@ -8,10 +8,10 @@ import RelayTestSupport
 import SeededRandom
 import Testing
 
-/// The log answers the same over SQLite's tables in memory as over those of its file or of PostgreSQL: both are asked the same, and
-/// every answer must be equal, bytes and all. `ANNALS_SEED=n swift test --filter RelayConformanceTests` replays one walk.
+/// The log has the same answers over SQLite's tables in memory as over those of a file or of PostgreSQL. Both get the same requests, and
+/// all answers must be equal, including the bytes. `ANNALS_SEED=n swift test --filter RelayConformanceTests` replays one walk.
 @Suite struct RelayConformanceTests {
-    /// What both can say.
+    /// The possible answers.
     private enum Answer: Equatable {
         case pushed(PushAnswer)
         case page(Page)

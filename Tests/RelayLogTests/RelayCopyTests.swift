@@ -8,8 +8,8 @@ import Testing
 
 @testable import RelayLog
 
-/// A copy holds what the original held at one moment, and goes on like it. The source is a folder, or PostgreSQL where this run has
-/// its logs there; the target likewise, or a folder.
+/// A copy has the state of the original at one moment, and continues like it. The source is a folder, or PostgreSQL if this run has its
+/// logs there. The target is the same, or a folder.
 struct RelayCopyTests {
     private let folder: TemporaryDirectory
     private let clock = TestClock()
@@ -18,7 +18,7 @@ struct RelayCopyTests {
 
     private func place(_ name: String) -> String { "\(folder.path)/\(name)-\(UUID().uuidString)" }
 
-    /// Two spaces with some entries, parts of an unfinished transaction, a snapshot, tokens of which one is revoked.
+    /// Two spaces with some entries, parts of an unfinished transaction, a snapshot, and tokens. One token is revoked.
     private func fill(_ path: String) async throws -> (shop: TestReplica, lineage: Lineage) {
         let log = try TestStorage.log(path, clock: clock.clock)
         let shop = try await log.createSpace(.shop).lineage
@@ -62,7 +62,7 @@ struct RelayCopyTests {
         let next = replica.batch(lineage, base: Position(5), .writing(6))
         #expect(try await log.push(next).positions == [Position(6)])
         #expect(try await log.tokens.list().map(\.label) == ["laptop", "gone"])
-        // Numbers go on after those that are taken.
+        // New numbers come after the used ones.
         #expect(try await log.tokens.create(label: "new", space: nil, scope: .read).record.id == 3)
         await log.close()
     }
@@ -101,7 +101,7 @@ struct RelayCopyTests {
         #expect(Set(tables) == Set(RelayTable.all.map(\.name)))
         for table in RelayTable.all {
             let columns = try await copied.read { db in try db.columns(in: table.name).map(\.name) }
-            // A number that nobody refers to may be another one.
+            // A number that nothing refers to may differ.
             #expect(Set(columns).subtracting(["id"]) == Set(table.columns).subtracting(["id"]))
             let order = " ORDER BY \(table.columns.prefix(3).joined(separator: ", "))"
             let before = try database.storage.readNow { try $0.rows(table.selection + order, []) }
@@ -134,7 +134,7 @@ struct RelayCopyTests {
         await log.close()
     }
 
-    /// Loses its connection over every commit: what is written is written, and done once more.
+    /// Loses its connection after every commit. The data is written, and the work is repeated.
     private final class ForgetfulStorage: LogDatabase {
         private let inner: any LogDatabase
 
@@ -192,11 +192,11 @@ struct RelayCopyTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == before)
     }
 
-    /// Puts a snapshot of so many bytes, or some more, beside the log.
+    /// Adds a snapshot of at least this number of bytes to the log.
     @discardableResult
     private func snapshot(_ log: RelayLog, _ position: Int64, byteCount: Int) async throws -> [UInt8] {
         let upload = try await log.snapshots.begin(.shop, position: Position(position))
-        // Such content does not pack.
+        // This content cannot be compressed.
         let bytes = TestSnapshot.bytes((0..<byteCount).map { _ in UInt8.random(in: 0 ... .max) })
         try await upload.write(bytes)
         _ = try await upload.finish(digest: .sha256(bytes[...]))
@@ -213,7 +213,7 @@ struct RelayCopyTests {
         let isFirst = Mutex(true)
         let report = try RelayCopy.makeFolder(target, from: source) { _ in
             guard isFirst.withLock({ exchange(&$0, with: false) }) else { return }
-            // What a purge does: the log begins at the newest snapshot, and the one before goes.
+            // Like a purge: the log begins at the newest snapshot, and the earlier one is deleted.
             let files = try log.database.storage.writeNow { db in
                 let space = try #require(try LogStorage.space(.shop, in: db))
                 let digest = try #require(try RunningDigests.at(Position(4), of: space.id, in: db))
@@ -271,7 +271,7 @@ struct RelayCopyTests {
         let isFirst = Mutex(true)
         let report = try RelayCopy.makeFolder(target, from: source) { _ in
             guard isFirst.withLock({ exchange(&$0, with: false) }) else { return }
-            // The first page is copied.
+            // The first page is copied already.
             try relay.storage.writeNow { db in
                 try db.execute("DELETE FROM annals_runs WHERE position > ?1", [4])
                 try db.execute("UPDATE annals_spaces SET head = ?1", [9])

@@ -8,7 +8,7 @@ import Testing
 
 @testable import RelayLog
 
-/// The log as its users see it: push, pull, wait, reopen.
+/// The operations of the log: push, pull, wait, reopen.
 @Suite struct RelayLogTests {
     let directory: TemporaryDirectory
     let clock = TestClock()

@@ -20,7 +20,7 @@ import Testing
         lineage = try await log.createSpace(.shop).lineage
     }
 
-    /// Pushes entries of their own batches, none of which meets another; returns their digests.
+    /// Pushes entries in batches of their own that do not conflict. Returns their digests.
     private func push(_ replica: inout TestReplica, count: Int, base: Position? = nil) async throws -> [Digest] {
         var digests: [Digest] = []
         for _ in 0..<count {
@@ -63,7 +63,7 @@ import Testing
         #expect(try await report(4, digests[3], by: 7) == .full)
         for position in 4...5 { #expect(try await report(Int64(position), digests[position - 1], by: 8) == .recorded) }
         #expect(try await report(6, digests[5], by: 9) == .full)
-        // What is void makes room.
+        // A void makes room for another report.
         _ = try await log.void(Position(5), of: .shop, withLater: false)
         #expect(try await report(6, digests[5], by: 9) == .recorded)
         #expect(try await report(5, digests[4], by: 9) == .noSuchEntry)
@@ -88,7 +88,7 @@ import Testing
         var (one, two) = (TestReplica(1), TestReplica(2))
         _ = try await push(&one, count: 2)
         _ = try await push(&two, count: 100)
-        // It has not taken in what came before.
+        // Its base is before the entries of the other replica.
         _ = try await push(&one, count: 1, base: Position(2))
         _ = try await push(&two, count: 101)
         let database = log.database
@@ -104,7 +104,7 @@ import Testing
         var (one, two) = (TestReplica(1), TestReplica(2))
         _ = try await push(&one, count: 2)
         for _ in 0..<3 {
-            // Each rests on the one before.
+            // Each entry conflicts with the one before it.
             let batch = two.batch(lineage, base: Position(1), .writing(1_000))
             #expect(try await log.push(batch).outcome == .accepted)
             two.accept(batch)

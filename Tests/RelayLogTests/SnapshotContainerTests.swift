@@ -5,7 +5,7 @@ import Testing
 @testable import AnnalsWire
 @testable import RelayLog
 
-/// What a relay refuses as a snapshot, without a key and without reading a row.
+/// Snapshots that a relay refuses without a key and without reading a row.
 @Suite struct SnapshotContainerTests {
     private static let lineage = Lineage(high: 0x0102_0304_0506_4708, low: 0x8000_0000_0000_0009)
     private static let position = Position(7)
@@ -59,7 +59,7 @@ import Testing
         #expect(throws: WireError.badLength) { try check(try packed { $0[31] = 2 }) }
         #expect(throws: WireError.tooLarge("file")) { try check(try packed { $0 += $0 }) }
         #expect(throws: WireError.badValue("SQLite header")) { try check(try packed { $0[18] = 2 }) }
-        // It says that it has four million pages of nothing.
+        // Its header claims four million empty pages.
         let zeros = try packed { file in
             file[29] = 64
             file += [UInt8](repeating: 0, count: 100 << 20)
@@ -72,7 +72,7 @@ import Testing
         #expect(throws: WireError.badValue("log or position")) { try check(try sealed(plain, .random())) }
         #expect(throws: WireError.badValue("log or position")) { try check(try sealed(plain, Self.lineage, Position(8))) }
         let whole = try sealed([UInt8](repeating: 5, count: 65_540))
-        // A whole piece that is missing cannot be seen without the key.
+        // Without the key, a whole missing piece cannot be detected.
         for cut in [4, 5] { #expect(throws: WireError.truncated) { try check(whole.dropLast(cut)) } }
         #expect(throws: WireError.truncated) { try check(Array(whole.prefix(SnapshotSeal.byteCount))) }
         #expect(throws: WireError.truncated) { try check(Array(whole.prefix(50))) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayLog
 
-/// When the next snapshot is due, and who is asked to make or to compare one, where some of those that are there count as none.
+/// When the next snapshot is due, and which owners are asked to make or to compare one, if some existing snapshots do not count.
 @Suite(.timeLimit(.minutes(20))) struct SnapshotDueTests {
     let directory: TemporaryDirectory
     let clock = TestClock()
@@ -16,7 +16,7 @@ import Testing
     private static let bob = ReplicaOwner.token(2)
     private static let mallory = ReplicaOwner.token(3)
 
-    /// Six entries by ann, bob and mallory, and ann's snapshot of the first.
+    /// Six entries by ann, bob and mallory, and ann's snapshot of the first one.
     init() async throws {
         directory = try TemporaryDirectory()
         var limits = RelayLogLimits()
@@ -44,14 +44,14 @@ import Testing
         _ = try await log.check(check, of: .shop, by: owner)
     }
 
-    /// What an owner's replica that has everything is asked for, after the time that another one has for it.
+    /// The request to an up-to-date replica of an owner, after the lease of another replica has ended.
     private func asked(_ owner: ReplicaOwner, replica: UInt64 = 9) async throws -> Page {
         clock.advance(milliseconds: RelayLogLimits().snapshotLeaseMilliseconds)
         let seen = LogMark(lineage: lineage, position: Position(6), replica: TestReplica(replica).id)
         return try await log.pull(from: .shop, after: Position(6), seen: seen, by: owner)
     }
 
-    /// Whose replicas are asked for a snapshot.
+    /// The owners with replicas that are asked for a snapshot.
     private var due: [ReplicaOwner] {
         get async throws {
             var due: [ReplicaOwner] = []
@@ -66,7 +66,7 @@ import Testing
         #expect(try await due == [])
         try await say(false, bad, by: Self.bob)
         #expect(try await due == [Self.ann, Self.bob])
-        // An owner whose word for it is enough has it count again.
+        // The confirmation of a trusted owner makes it count again.
         try await say(true, bad, by: Self.ann)
         #expect(try await due == [])
         await log.close()
@@ -123,7 +123,7 @@ import Testing
         try await bring(5, by: Self.bob)
         #expect(try await log.snapshots.open(.shop).record.position == Position(1))
         #expect(try await log.describe(.shop).snapshot?.position == Position(1))
-        // Without a trusted one it is the newest that counts.
+        // Without a trusted snapshot the newest one counts.
         try await log.database.storage.write { try LogStorage.dropSnapshot(at: Position(1), of: 1, in: $0) }
         let late = try await bring(6, by: Self.mallory)
         try await say(false, late, by: Self.ann)
@@ -136,15 +136,15 @@ import Testing
         let bad = try await bring(5, by: Self.mallory)
         try await say(false, bad, by: Self.bob)
         #expect(try await asked(Self.ann).snapshotToCheck == Position(4))
-        // A new one of the same owner takes the place of that.
+        // A new snapshot of the same owner replaces it.
         #expect(try await bring(6, by: Self.bob).position == Position(6))
         #expect(try await asked(Self.ann).snapshotToCheck == Position(6))
         let good = try await log.snapshots.open(.shop, atOrBefore: Position(6), exact: true).record
-        // What was refuted may be right all the same: others are asked. Whose word there is already is not.
+        // A refuted snapshot may be correct, so other owners are asked. An owner that has answered is not asked.
         try await say(false, good, by: Self.ann)
         #expect(try await asked(Self.ann).isSnapshotDue)
         #expect(try await asked(Self.mallory).snapshotToCheck == Position(6))
-        // One that a trusted one has overtaken needs no word more.
+        // A snapshot before a newer trusted one needs no further answer.
         try await say(true, good, by: Self.mallory)
         #expect(try await asked(Self.ann, replica: 10).snapshotToCheck == nil)
         await log.close()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayLog
 
-/// The snapshots of a space and the uploads under way have together no more bytes than the space may have.
+/// The snapshots of a space and its running uploads together have a limited number of bytes.
 @Suite(.timeLimit(.minutes(20))) struct SnapshotRoomTests {
     let directory: TemporaryDirectory
     let clock = TestClock()
@@ -25,7 +25,7 @@ import Testing
         lineage = try await log.createSpace(.shop).lineage
     }
 
-    /// So many entries, by these owners in turn.
+    /// Appends this number of entries, by these owners in turn.
     private func fill(_ count: Int, by owners: ReplicaOwner?...) async throws {
         var replicas = owners.indices.map { TestReplica(UInt64($0 + 1)) }
         for number in 0..<count {
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    /// Bytes that do not pack, as a snapshot of about so many.
+    /// Bytes of a snapshot of about this size that cannot be compressed.
     private static func bytes(_ count: Int) -> [UInt8] { TestSnapshot.bytes((0..<count).map { _ in UInt8.random(in: 0 ... .max) }) }
 
     @discardableResult
@@ -57,7 +57,7 @@ import Testing
         try await log.reading { try LogStorage.snapshots(of: 1, in: $0).map(\.position.rawValue) }
     }
 
-    /// Of all snapshots that are recorded. Each has a file, and there is no other.
+    /// The bytes of all recorded snapshots. Each has a file, and there is no other file.
     private func stored() async throws -> Int64 {
         let names = try log.database.snapshots.names()
         let recorded = try await log.reading { try LogStorage.snapshotFiles(in: $0) }
@@ -79,7 +79,7 @@ import Testing
             try await bring(position, 5_000)
             #expect(try await stored() <= Self.spaceBytes)
         }
-        // The first and the newest stay, and between them what is furthest from both.
+        // The first and the newest snapshot stay, and between them the one that is furthest from both.
         let positions = try await positions()
         #expect(positions.first == 1 && positions.last == 12 && positions.count == 3)
         #expect(try await log.snapshots.open(.shop).record.position == Position(12))
@@ -98,7 +98,7 @@ import Testing
         #expect(await upload.hasEnded)
         #expect(try await positions() == [1, 4])
         #expect(try await stored() <= Self.spaceBytes)
-        // Before the first byte, where its sender says how many there are.
+        // Before the first byte, if its sender states the size.
         await isFull { _ = try await log.snapshots.begin(.shop, position: Position(8), of: 9_000) }
         try await bring(8, 5_000, by: Self.ann)
         #expect(try await log.snapshots.open(.shop).record.position == Position(4))
@@ -168,7 +168,7 @@ import Testing
         var other = TestReplica(9)
         let batch = other.batch(lineage, base: Position(3), .writing(99), payload: [UInt8](repeating: 7, count: 6_000))
         func push() async throws -> PushAnswer { try await log.push(batch.bytes, header: batch.header(), to: .shop, by: Self.ann) }
-        // What snapshots take is looked up from time to time.
+        // The size of all snapshots is read again from time to time.
         clock.advance(milliseconds: RelayLogLimits().spaceUseMilliseconds)
         await isFull { _ = try await push() }
         try await say(false, bad, by: Self.bob)
@@ -190,7 +190,7 @@ import Testing
         try await bring(5, by: Self.bob)
         #expect(try await positions() == [1, 4, 5])
         #expect(try await log.reading { try LogStorage.snapshots(of: 1, in: $0).last?.owner } == Self.bob.text)
-        // A quarantined owner's, too, until that is lifted.
+        // Also a snapshot of a quarantined owner, until the quarantine is lifted.
         try await bring(6, by: Self.mallory)
         await #expect(throws: RelayLogError.self) { try await bring(6, by: Self.ann) }
         _ = try await log.database.quarantine(Self.mallory.text, of: .shop, now: clock.now)

@@ -142,7 +142,7 @@ import Testing
         await reopened.close()
     }
 
-    // MARK: Files that are lost
+    // MARK: Lost files
 
     private func path(_ record: SnapshotRecord) -> String { directory.path + "/snapshots/" + record.file }
 
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    /// What a replica that has everything is told.
+    /// Whether an up-to-date replica is asked for a snapshot.
     private func isAsked(_ log: RelayLog) async throws -> Bool {
         let seen = LogMark(lineage: lineage, position: Position(3), digest: nil, replica: TestReplica(7).id)
         return try await log.pull(from: .shop, after: Position(3), seen: seen).isSnapshotDue
@@ -170,7 +170,7 @@ import Testing
         await fails({ if case .noSnapshot = $0 { true } else { false } }) { _ = try await log.snapshots.open(.shop) }
         #expect(try await log.describe(.shop).snapshot == nil)
         #expect(try await isAsked(log))
-        // Made anew it has other bytes.
+        // A new snapshot has other bytes.
         _ = try await upload("all the rows again", position: 3)
         #expect(try await content() == TestSnapshot.bytes("all the rows again"))
         #expect(try await !isAsked(log))
@@ -213,7 +213,7 @@ import Testing
     }
 }
 
-/// What a log tells, a line each.
+/// The log lines.
 private final class LogLines: Sendable {
     private let lines = Mutex<[String]>([])
 

@@ -130,7 +130,7 @@ import Testing
         #expect(try await tokens.list().map(\.holder) == [nil, old.id, old.id])
         #expect(try await tokens.renew(99, by: .commandLine) == nil)
         #expect(try await tokens.revoke(old.id))
-        // Its replicas are those of others now.
+        // Its replicas may belong to other owners now.
         await #expect(throws: TokenStore.Refusal.isRevoked) { try await tokens.renew(old.id, by: .commandLine) }
         #expect(try await tokens.list().count == 3)
         let lines = try await database.audit(limit: 9).reversed()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayLog
 
-/// Voiding entries in the relay's log, also beside a relay that serves.
+/// Voiding entries in the relay's log, also by a process beside a serving relay.
 @Suite struct VoidTests {
     let directory: TemporaryDirectory
     let clock = TestClock()
@@ -32,9 +32,9 @@ import Testing
         _ = try await push(&one, .writing(4))
         let digests = try await log.reading { try RunningDigests.at(Position(4), of: 1, in: $0) }
         clock.advance(milliseconds: 500)
-        // It says that it has taken in what is voided, and is written down for that when a second has passed.
+        // It acknowledges the voided entries, and this is stored after a second.
         #expect(try await log.retire(one.id, of: .shop))
-        // Beside the relay, as the operator's command does.
+        // Beside the relay, like the operator's command.
         let beside = try TestStorage.database(directory.path)
         let outcome = try await beside.void(Position(3), of: .shop, withLater: false, now: clock.now)
         try beside.close()
@@ -49,7 +49,7 @@ import Testing
         let said = zip(outcome.voided, voided.transactions).map { VoidedEntry(position: $0, digest: $1.digest) }
         #expect(try body.rest().voids == said && headers[3].replica == .relay)
         #expect(page.frames[3].receivedAt == clock.now && page.head == Position(5))
-        // The relay goes on behind it: what did not see it is stale, and its author's push is known.
+        // The log continues after the void. A push that has not seen it is stale, and a repeated push of the voided batch is recognized.
         let late = one.batch(lineage, base: Position(4), .writing(9))
         #expect(try await log.push(late).outcome == .stale(at: Position(5)))
         #expect(try await log.push(voided).positions == outcome.voided)
@@ -58,7 +58,7 @@ import Testing
         #expect(try await log.replicas(of: .shop).allSatisfy { $0.replica != .relay })
         await #expect(throws: VoidRefusal.isVoided) { try await log.void(Position(2), of: .shop, withLater: false) }
         await #expect(throws: VoidRefusal.cannotBeVoided) { try await log.void(Position(5), of: .shop, withLater: false) }
-        // The next void follows upon it.
+        // The next void comes directly after it.
         #expect(try await log.void(Position(6), of: .shop, withLater: false).entry == Position(7))
         await log.close()
     }
@@ -136,7 +136,7 @@ import Testing
         _ = try await push(&one, .writing(2), .writing(5))
         #expect(try await log.push(blind).outcome == .accepted)
         three.accept(blind)
-        // It had taken in position 3, and rests on it; what it wrote next does not meet it.
+        // It has acknowledged position 3, and conflicts with it. Its next entry does not conflict.
         _ = try await push(&two, .writing(5), .writing(6))
         _ = try await push(&two, .writing(7))
         clock.advance(milliseconds: 1)
@@ -160,7 +160,7 @@ import Testing
         #expect(summary.days[0].positions == 3 && summary.days[0].bytes == before.days[0].bytes + entry.bytes)
         let usage = try await log.usage(spaces: 5, replicas: 5, silence: 1000)
         #expect(usage.replicaCount == 1 && usage.replicas.map(\.replica) == [one.id])
-        // What was written only grows; what is kept is told apart.
+        // The number of written bytes only grows. The number of stored bytes is separate.
         #expect(usage.spaces[0].writtenBytes == before.logBytes + entry.bytes)
         let kept = try await log.pull(from: .shop, after: .zero).frames.reduce(Int64(0)) { $0 + Int64($1.batch.count) }
         #expect(summary.logBytes == kept)
@@ -207,16 +207,16 @@ import Testing
         let (ann, bob) = (ReplicaOwner.subject("ann", issuer: "i"), ReplicaOwner.token(2))
         var (one, sister, other) = (TestReplica(1), TestReplica(2), TestReplica(3))
         for _ in 1...2 { try await push(&one, by: ann) }
-        // One that pushed before, and one that ann's credential only named: both say that they have everything.
+        // A replica that pushed before, and one that was only named with ann's credential. Both acknowledge everything.
         try await push(&sister, by: ann, .writing(9))
         log.note(sister.id, named: "sister", at: Position(3), in: .shop, by: ann)
         log.note(TestReplica(4).id, named: "seen", at: Position(3), in: .shop, by: ann)
-        // As long as nobody else says that it is wrong, they may have applied it.
+        // They may have applied it, as long as no other owner reports it.
         #expect(try await keepers().sorted() == ["seen", "sister"])
         try await report(by: ann)
         #expect(try await keepers().sorted() == ["seen", "sister"])
         try await report(by: bob)
-        // Another owner's counts: named only, and one that pushed on top of it; and so does one that is nobody's.
+        // A replica of another owner counts, if it was only named and if it pushed after the entry. So does one without an owner.
         log.note(TestReplica(5).id, named: "other", at: Position(2), in: .shop, by: bob)
         #expect(try await keepers() == ["other"])
         clock.advance(milliseconds: 1)
@@ -258,14 +258,14 @@ import Testing
         await log.close()
     }
 
-    /// Pushes the replica's next entry on top of the head.
+    /// Pushes the replica's next entry after the head.
     private func push(_ replica: inout TestReplica, by owner: ReplicaOwner, _ footprint: Footprint = .writing(1)) async throws {
         let batch = replica.batch(lineage, base: try await log.describe(.shop).head, footprint)
         #expect(try await log.push(batch.bytes, header: batch.header(), to: .shop, by: owner).outcome == .accepted)
         replica.accept(batch)
     }
 
-    /// Says that the entry at position 2 cannot be applied.
+    /// Reports that the entry at position 2 cannot be applied.
     private func report(by owner: ReplicaOwner) async throws {
         let frame = try #require(try await log.pull(from: .shop, after: Position(1), byteLimit: .max).frames.first)
         let digest = try BatchHeader.parse(frame.batch).certificates[0].digest
@@ -273,7 +273,7 @@ import Testing
         #expect(try await log.report(report, of: .shop, by: owner, as: .anyone) == .recorded)
     }
 
-    /// The names of the replicas that keep the entry at position 2 from being voided.
+    /// The names of the replicas that prevent a void of the entry at position 2.
     private func keepers() async throws -> [String] {
         do {
             _ = try await log.void(Position(2), of: .shop, withLater: true)

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Relay
 
-/// What operators do over HTTP, and who may.
+/// The operations of operators over HTTP, and their permissions.
 @Suite struct AdminTests {
     struct Tokens: Decodable {
         var tokens: [Token]
@@ -36,7 +36,7 @@ import Testing
 
     static let unknownReplica = ReplicaID(high: 1, low: 2)
 
-    /// Everything that needs the scope admin.
+    /// All requests that need the scope admin.
     static let requests: [(HTTPRequest.Method, String, String?)] = [
         (.get, "/v1/spaces", nil), (.get, "/v1/spaces/shop/replicas", nil),
         (.post, "/v1/spaces/shop/replicas/\(unknownReplica)/retire", nil),
@@ -55,7 +55,7 @@ import Testing
                 try await client.sendJSON(method, path, body).expectProblem(401, "not-authenticated")
                 try await client.with(token: write).sendJSON(method, path, body).expectProblem(403, "not-permitted")
                 guard path.hasPrefix("/v1/spaces/shop") else { continue }
-                // As a space that does not exist.
+                // The answer is the same as for a space that does not exist.
                 let one = try await client.with(token: elsewhere).sendJSON(method, path, body).expectProblem(403, "not-permitted")
                 let absent = try await client.with(token: elsewhere).sendJSON(method, path.replacing("shop", with: "none"), body)
                 var other = try absent.expectProblem(403, "not-permitted")

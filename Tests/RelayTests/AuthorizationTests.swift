@@ -9,7 +9,7 @@ import Testing
 
 @testable import Relay
 
-/// Closed by default: who may do what.
+/// A relay is closed by default: permissions of tokens.
 @Suite struct AuthorizationTests {
     static let requests: [(HTTPRequest.Method, String)] = [
         (.get, "/v1/spaces/shop"), (.put, "/v1/spaces/shop"), (.post, "/v1/spaces/shop/push"), (.get, "/v1/spaces/shop/entries?after=0"),

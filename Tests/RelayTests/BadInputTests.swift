@@ -8,7 +8,7 @@ import Testing
 
 @testable import Relay
 
-/// Every address asked wrongly: problem details with a stable code, and nothing done.
+/// Wrong requests to every address: problem details with a stable code, and no effect.
 @Suite struct BadInputTests {
     @Test func `addresses that do not exist`() async throws {
         let fixture = try RelayFixture()
@@ -135,7 +135,7 @@ import Testing
                 ($0 as? RelayLogError).map { ProblemResponse($0).problem.status } == 503
             }
         }
-        // One alone always fits, and what failed gave its share back.
+        // A single request always fits, and failed requests released their share.
         try await reader.withBody(of: request(500), limit: 1000) { #expect($0.count == 500) }
         try await reader.withBody(of: request(90), limit: 1000) { #expect($0.count == 90) }
     }

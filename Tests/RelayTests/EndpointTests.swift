@@ -10,7 +10,7 @@ import Testing
 
 @testable import Relay
 
-/// What each address does when it is asked rightly.
+/// The answers of each address to correct requests.
 @Suite struct EndpointTests {
     @Test func `a space is created once and described`() async throws {
         let fixture = try RelayFixture()

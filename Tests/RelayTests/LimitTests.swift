@@ -9,7 +9,7 @@ import Testing
 
 @testable import Relay
 
-/// What the relay refuses to exceed: each limit with the answer that its table promises.
+/// The limits of the relay, each with the answer of its table.
 @Suite struct LimitTests {
     let clock = TestClock()
 
@@ -29,7 +29,7 @@ import Testing
         #expect(!isTaken(.token(1)))
         clock.advance(milliseconds: 1)
         #expect(isTaken(.token(1)) && !isTaken(.token(1)))
-        // A pause fills it no further than its size.
+        // A pause does not fill it beyond its size.
         clock.advance(milliseconds: 3_600_000)
         #expect((0..<10).filter { _ in isTaken(.token(1)) }.count == 3)
     }
@@ -48,7 +48,7 @@ import Testing
             #expect(refused.headers[.retryAfter] == "1")
             #expect(try await client.with(token: other).send(.get, "/v1/spaces/shop").status == .ok)
             for _ in 0..<5 { #expect(try await client.send(.get, Endpoints.live).status == .ok) }
-            // Who is refused for his token is not counted.
+            // A request with a refused token does not count.
             for _ in 0..<5 { try await client.with(token: "ann_x").send(.get, "/v1/spaces/shop").expectProblem(401, "not-authenticated") }
         }
         let rate = RateLimit(limits: limits, clock: clock.clock)
@@ -91,7 +91,7 @@ import Testing
             }
             let page = try Page.decode(try await client.send(.get, "/v1/spaces/shop/entries?after=0&limit=1000000").bytes)
             #expect(page.frames.count == 1 && page.head == Position(3))
-            // It comes back at all: asked for was a minute.
+            // The answer comes before the requested minute.
             let waited = try Page.decode(try await client.send(.get, "/v1/spaces/shop/entries?after=3&wait=60").bytes)
             #expect(waited.frames.isEmpty)
         }
@@ -190,7 +190,7 @@ import Testing
             let problem = try await push().expectProblem(507, "space-full")
             #expect(problem.hint?.contains("reads still work") == true)
             #expect(try await client.send(.get, "/v1/spaces/shop/entries?after=0").status == .ok)
-            // A snapshot is taken all the same, since without one nothing could go.
+            // A snapshot is accepted in any case, because without one nothing could be purged.
             #expect(try await client.upload([1, 2, 3], position: 2).status == .created)
             try await push().expectProblem(507, "space-full")
             var rules = PurgeRules()
@@ -220,7 +220,7 @@ import Testing
         #expect(try await client.upload([1], position: 1).status == .created)
 
         free.value = 1000
-        // It is not looked at each time.
+        // The free space is not checked each time.
         #expect(!log.reserve.isReached)
         clock.advance(milliseconds: 1000)
         try await client.push(replica.batch(lineage, base: .zero, .writing(2)).bytes).expectProblem(507, "storage-full")
@@ -259,7 +259,7 @@ import Testing
     }
 }
 
-/// What a test says is free.
+/// The free bytes that a test sets.
 private final class FreeBytes: Sendable {
     private let bytes: Mutex<Int64>
 

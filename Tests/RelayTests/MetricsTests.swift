@@ -11,7 +11,7 @@ import Yams
 
 @testable import Relay
 
-/// What a relay tells about itself.
+/// The metrics of a relay.
 @Suite struct MetricsTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
@@ -59,9 +59,9 @@ import Yams
         #expect(exporter.text().split(separator: "\n").count == MetricLimits.series)
     }
 
-    // MARK: What is told
+    // MARK: The metrics
 
-    /// The values of what /metrics says, by series.
+    /// The values of /metrics, by series.
     private func scrape(_ client: RelayClient, token: String? = nil) async throws -> [String: Double] {
         let response = try await client.with(token: token).send(.get, Endpoints.metrics)
         #expect(response.status == .ok && response.headers[.contentType] == "text/plain; version=0.0.4; charset=utf-8")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Relay
 
-/// The document says what the relay does, as far as a look at both can tell; Tests/APITests asks a relay that runs.
+/// The document matches the relay, as far as their texts show. Tests/APITests sends requests to a running relay.
 @Suite struct OpenAPITests {
     @Test func `it has every route and no other`() throws {
         let fixture = try RelayFixture()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Relay
 
-/// Who keeps the relay waiting is cut off; who is slow for the relay's own sake is not.
+/// A client that makes the relay wait is disconnected. A client that waits for the relay is not.
 @Suite struct ProgressHandlerTests {
     private let channel: EmbeddedChannel
     private let held = HeldWrites()
@@ -22,7 +22,7 @@ import Testing
     private func body(_ count: Int) throws { try receive(.body(ByteBuffer(repeating: 1, count: count))) }
     private func head() throws { try receive(.head(.init(method: .post, scheme: nil, authority: nil, path: "/"))) }
 
-    /// The relay asks for more, and so much time passes.
+    /// The relay asks for more, and this time passes.
     private func wait(_ seconds: Int64) {
         channel.read()
         channel.embeddedEventLoop.advanceTime(by: .seconds(seconds))
@@ -61,7 +61,7 @@ import Testing
     @Test func `time in which the relay stores what has come`() throws {
         try head()
         try body(10)
-        // Nothing is asked for meanwhile.
+        // The relay does not ask for more meanwhile.
         channel.embeddedEventLoop.advanceTime(by: .seconds(3600))
         #expect(channel.isActive)
     }
@@ -110,7 +110,7 @@ import Testing
     }
 }
 
-/// The other side's socket, as far as it takes what is written.
+/// The other side's socket. It can stop accepting writes.
 private final class HeldWrites: ChannelOutboundHandler {
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Relay
 
-/// What a serving relay drops by itself.
+/// The purges that a serving relay does by itself.
 @Suite struct PurgingTests {
     @Test func `every space is purged from time to time, and one that fails does not keep the others from it`() async throws {
         let directory = try TemporaryDirectory()
@@ -29,7 +29,7 @@ import Testing
                 pauses.append(seconds)
                 return pauses.count
             }
-            // The first round finds everything too young.
+            // In the first round everything is too new.
             if count == 2 {
                 for space in [SpaceName.shop, .other] { #expect(try await log.describe(space).horizon == .zero) }
                 clock.advance(milliseconds: 2_000)

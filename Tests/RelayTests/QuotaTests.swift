@@ -10,7 +10,7 @@ import Testing
 
 @testable import Relay
 
-/// One token, space or address takes its share of what all share, and leaves the rest.
+/// One token, space or address gets a share of the common limits, and the rest stays for others.
 @Suite(.timeLimit(.minutes(20))) struct QuotaTests {
     let clock = TestClock()
 
@@ -49,7 +49,7 @@ import Testing
         #expect(isTaken(26, Taker()) == .relay)
         shares.give(25, by: one)
         #expect(isTaken(25, one) == nil)
-        // What is larger than a share gets through alone.
+        // A request that is larger than a share is accepted if it is alone.
         for taker in [one, two] { shares.give(25, by: taker) }
         #expect(isTaken(60, two) == .token)
         #expect(isTaken(60, two, held: 0) == nil && isTaken(10, two, held: 60) == nil && isTaken(1, two, held: 0) == .token)
@@ -86,7 +86,7 @@ import Testing
                     }
                 }
             }
-            // One of them stays within the share of 250 bytes.
+            // One of them fits into the share of 250 bytes.
             var refused = 0
             while refused < 6, let isTaken = try await group.next() { refused += isTaken ? 0 : 1 }
             #expect(reader.used == 200)
@@ -100,7 +100,7 @@ import Testing
         #expect(reader.used == 0)
     }
 
-    /// A part of an upload, or all of it; an empty range asks how much is here.
+    /// Uploads a part, or all of it. An empty range asks how many bytes the relay has.
     private func upload(
         _ client: RelayClient, _ number: Int, to space: SpaceName, _ part: Range<Int>? = nil
     ) async throws -> TestResponse {
@@ -124,7 +124,7 @@ import Testing
             #expect(try refused.expectProblem(503, "unavailable").detail?.contains("this token") == true)
             #expect(refused.headers[.retryAfter] == "10")
             #expect(try await upload(client.with(token: other), 9, to: .other).status == .created)
-            // They go on where they are, until they have not for too long.
+            // Existing uploads continue, until they have been idle for too long.
             #expect(try await upload(client.with(token: one), 0, to: .shop, 5..<6).status == .accepted)
             clock.advance(milliseconds: 599_000)
             #expect(try await upload(client.with(token: one), 1, to: .shop, 5..<6).status == .accepted)
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    /// An answer whose body nobody takes.
+    /// An answer with a body that nothing reads.
     private func open(_ client: RelayClient, _ token: String, _ path: String) async throws -> Response {
         let head = HTTPRequest(
             method: .get, scheme: "http", authority: "localhost", path: path, headerFields: [.authorization: "Bearer \(token)"])
@@ -160,7 +160,7 @@ import Testing
             #expect(refused.headers[.retryAfter] != nil)
             streams.append(try await open(client, other, "/v1/spaces/other/events"))
             #expect(streams[2].status == .ok)
-            // Two more wait in a pull, which is four of sixteen.
+            // Two more wait in a pull. These are four of sixteen.
             try await withThrowingTaskGroup(of: Int.self) { group in
                 for _ in 0..<2 {
                     group.addTask { try await client.with(token: one).send(.get, "/v1/spaces/shop/entries?after=0&wait=60").status.code }
@@ -185,7 +185,7 @@ import Testing
                 let wrong = client.with(token: "ann_" + String(repeating: "\(number)", count: 43))
                 try await wrong.send(.get, "/v1/spaces/shop").expectProblem(401, "not-authenticated")
             }
-            // The metrics look for tokens by themselves.
+            // The metrics check tokens themselves.
             for path in ["/v1/spaces/shop", Endpoints.metrics] {
                 let refused = try await client.with(token: "ann_" + String(repeating: "x", count: 43)).send(.get, path)
                 #expect(try refused.expectProblem(429, "too-many-requests").detail?.contains("this address") == true)
@@ -215,14 +215,14 @@ import Testing
             let refused = try await make("c", one)
             try refused.expectProblem(429, "too-many-requests")
             #expect(refused.headers[.retryAfter] == "1800")
-            // Those that are there are told all the same.
+            // Requests for existing spaces get their normal answer.
             try await make("a", one).expectProblem(409, "space-exists")
             #expect(try await make("c", other).status == .created)
             clock.advance(milliseconds: 3_600_000)
             #expect(try await make("d", one).status == .created)
             #expect(try await make("e", one).expectProblem(507, "too-many-spaces").detail?.contains("3 spaces") == true)
             for number in 0..<5 { #expect(try await make("admin\(number)", admin).status == .created) }
-            // A deleted one makes room.
+            // A deleted space makes room.
             #expect(try await client.with(token: admin).send(.delete, "/v1/spaces/a?confirm=a").status == .noContent)
             clock.advance(milliseconds: 3_600_000)
             #expect(try await make("e", one).status == .created)
@@ -244,7 +244,7 @@ import Testing
             #expect(try refused.expectProblem(429, "too-many-requests").detail?.contains("this address") == true)
             #expect(refused.headers[.retryAfter] == "1800")
             #expect(try await make("c", other, from: "192.0.2.2").status == .created)
-            // A proxy in front may be on this machine.
+            // A proxy in front of the relay may be on this machine.
             for name in ["d", "e", "f"] { #expect(try await make(name, one, from: "127.0.0.1").status == .created) }
         }
     }
@@ -262,7 +262,7 @@ import Testing
             try await push(3, one).expectProblem(507, "too-many-replicas")
             #expect(try await push(1, one).status == .ok)
             #expect(try await push(4, other).status == .ok)
-            // One that is gone makes room.
+            // A retired replica makes room.
             #expect(try await fixture.log.retire(TestReplica(1).id, of: .shop))
             #expect(try await push(3, one).status == .ok)
         }
@@ -289,7 +289,7 @@ import Testing
             #expect(try await part(4, 0, other).status == .ok)
             #expect(try await part(5, 0, other).expectProblem(503, "unavailable").detail?.contains("this space") == true)
             clock.advance(milliseconds: 80_000_000)
-            // A part that is known is answered, and does not keep it.
+            // A known part is answered, and does not extend the time.
             #expect(try await part(1, 0, one).status == .ok)
             clock.advance(milliseconds: 6_400_001)
             try await fixture.log.upkeep()

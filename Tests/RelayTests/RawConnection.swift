@@ -9,7 +9,7 @@ import Foundation
     import Darwin
 #endif
 
-/// A bare connection to a port of this machine, to send what no proper client would and to see the bytes that come.
+/// A plain connection to a local port. It can send bytes that no correct client would send, and shows the received bytes.
 final class RawConnection: Sendable {
     struct Failure: Error, CustomStringConvertible {
         var description: String
@@ -18,8 +18,8 @@ final class RawConnection: Sendable {
     private let descriptor: Int32
     private let queue = DispatchQueue(label: "raw connection")
 
-    /// - Parameter timeoutSeconds: how long a read waits for the next bytes. As a rule nobody gives up before the suite's own limit, since a
-    ///   loaded machine may take any time to answer.
+    /// - Parameter timeoutSeconds: How long a read waits for the next bytes. Normally longer than the suite's own limit, since a loaded
+    ///   machine may take any time to answer.
     init(port: Int, timeoutSeconds: Int = 3600) throws {
         #if canImport(Glibc)
             descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -42,7 +42,7 @@ final class RawConnection: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Sends no more, and still reads.
+    /// Ends sending. Reading is still possible.
     func finishSending() {
         #if canImport(Glibc)
             shutdown(descriptor, Int32(SHUT_WR))
@@ -64,14 +64,14 @@ final class RawConnection: Sendable {
         }
     }
 
-    /// Reads until the text has `ending`, or, where that is nil, until the other side closes.
+    /// Reads until the text has `ending`. Without it, reads until the other side closes.
     func read(until ending: String?) async throws -> String {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { continuation.resume(with: Result { try self.readBlocking(until: ending) }) }
         }
     }
 
-    /// How many bytes come until the other side closes, or breaks off.
+    /// The number of bytes until the other side closes or resets.
     func readCount() async throws -> Int {
         try await withCheckedThrowingContinuation { continuation in
             queue.async {

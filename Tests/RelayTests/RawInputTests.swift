@@ -8,17 +8,17 @@ import Testing
 
 @testable import Relay
 
-/// Every endpoint asked wrongly over a bare connection: a problem with its code, or a clean close, and the relay goes on.
+/// Wrong requests to every endpoint over a plain connection: a problem with its code, or a clean close. The relay continues.
 @Suite(.timeLimit(.minutes(20))) struct RawInputTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// What must come back.
+    /// The expected answer.
     enum Expected: Sendable {
         case problem(Int, String)
         case status(Int)
-        /// Nothing, or a refusal without more, and then the end.
+        /// No answer, or a short refusal, and then the end of the connection.
         case closed
     }
 
@@ -26,7 +26,7 @@ import Testing
         var name: String
         var bytes: String
         var expected: Expected
-        /// Nothing more is sent.
+        /// The client ends sending.
         var isHalfClosed = false
     }
 
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    /// A token for the space `shop`, beside which there is another space.
+    /// A token for the space `shop`. There is another space too.
     private func token() async throws -> String {
         let log = try RelayLog(directory: directory.path, logger: .silent)
         let (secret, _) = try await log.tokens.create(space: .shop, scope: .write)
@@ -198,7 +198,7 @@ import Testing
 
     static func exchange(_ text: String, _ port: Int, halfClosed: Bool = false) async throws -> String {
         let connection = try RawConnection(port: port)
-        // What refuses early may close before all is sent.
+        // A relay that refuses early may close before everything is sent.
         try? connection.send(text)
         if halfClosed { connection.finishSending() }
         return try await connection.read(until: nil)
@@ -209,7 +209,7 @@ import Testing
         do {
             text = try await exchange(one.bytes.replacing("TOKEN", with: secret), port, halfClosed: one.isHalfClosed)
         } catch {
-            // A reset is what remains of an early refusal where bytes were still on their way.
+            // An early refusal can end as a reset if bytes were still under way.
             guard case .closed = one.expected, "\(error)".contains("reset") else { throw error }
             return
         }
@@ -225,7 +225,7 @@ import Testing
         }
     }
 
-    // MARK: Slow ones
+    // MARK: Slow clients
 
     @Test func `a head that drips in is cut off, and so is a body`() async throws {
         var limits = RelayLimits()
@@ -235,14 +235,14 @@ import Testing
             let head = "POST /v1/spaces/shop/push HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/vnd.annals.batch\r\n"
             async let first = Self.drip(head, "X-A: b\r\n", relay.port)
             async let second = Self.drip(head + "Content-Length: 100000\r\n\r\n", "12345", relay.port)
-            // Meanwhile another is served.
+            // Another client is served meanwhile.
             var replica = TestReplica(1)
             try await ServerTests.push(replica.batch(lineage, base: .zero, .writing(1)), port: relay.port)
             _ = try await (first, second)
         }
     }
 
-    /// Sends a piece every tenth of a second, until the other side has had enough; a test that waits for ever fails at its limit.
+    /// Sends a piece every tenth of a second, until the other side closes. A test that waits forever fails at its time limit.
     private static func drip(_ start: String, _ piece: String, _ port: Int) async throws {
         let connection = try RawConnection(port: port)
         try connection.send(start)
@@ -267,9 +267,9 @@ import Testing
             try await ServerTests.push(replica.batch(lineage, base: .zero, .writing(1), payload: payload), port: relay.port)
             let connection = try RawConnection(port: relay.port)
             try connection.send("GET /v1/spaces/shop/entries?after=0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            // Only who asks is left.
+            // Only the connection of this check is left.
             while try await ServerTests.metric("annals_relay_connections", relay.port) != 1 {}
-            // What the system had taken is all that comes.
+            // Only the bytes that the system had accepted arrive.
             let text = (try? await connection.readCount()) ?? 0
             #expect(text < 8 << 20)
             #expect(try await ServerTests.health(relay.port).hasPrefix("HTTP/1.1 200"))

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Relay
 
-/// A token that may only read holds back nobody, whatever replicas it invents.
+/// A token that may only read never holds back a purge, also with invented replicas.
 @Suite struct ReaderSightingTests {
     let fixture: RelayFixture
     let clock = TestClock()
@@ -73,7 +73,7 @@ import Testing
             for _ in 0..<2 { try await push(&author, client) }
             try await pull(client, other, as: TestReplica(2).id, after: 2)
             await #expect(throws: VoidRefusal.self) { try await fixture.log.void(Position(2), of: .shop, withLater: false) }
-            // Its first word counts, also when a reader spoke for it before.
+            // Its first acknowledgement counts, also if a reader sent one in its name before.
             try await pull(client, reader, as: TestReplica(3).id, after: 0)
             try await pull(client, writer, as: TestReplica(3).id, after: 0)
             #expect(try await replicas.first { $0.replica == TestReplica(3).id }?.holdsBack == true)
@@ -95,13 +95,13 @@ import Testing
             }
             let found = try await replicas
             #expect(found.count == 10 && found.filter { !$0.holdsBack }.count == 9)
-            // The newest are the ones that are known.
+            // The newest replicas are recorded.
             #expect(Set(found.map(\.replica)).isSuperset(of: [author.id, TestReplica(500).id, TestReplica(1199).id, TestReplica(1192).id]))
-            // More readers' tokens than the space has room for: those seen last stay.
+            // There are more read tokens than the space has room for. Those that were seen last stay.
             let third = try await fixture.log.tokens.create(space: .shop, scope: .read).secret
             for number in 0..<8 { try await pull(client, third, as: TestReplica(UInt64(3000 + number)).id, after: 1) }
             #expect(try await replicas.filter { !$0.holdsBack }.count == 12)
-            // And a writer's, before they push.
+            // The same for the replicas of a write token that have not pushed.
             for number in 0..<20 { try await pull(client, writer, as: TestReplica(UInt64(2000 + number)).id, after: 1) }
             #expect(try await replicas.filter { $0.holdsBack }.count == 9)
         }
@@ -111,7 +111,7 @@ import Testing
         try await fixture.run { client in
             var (author, late) = (TestReplica(1), TestReplica(2))
             try await push(&author, client)
-            // Stale, so the relay knows its row and no transaction of it.
+            // The push is stale, so the relay has a row of the replica and no transaction of it.
             let stale = late.batch(lineage, base: .zero, .writing(0))
             #expect(try PushAnswer.decode(try await client.with(token: writer).push(stale.bytes).bytes).outcome == .stale(at: Position(1)))
             _ = try await replicas

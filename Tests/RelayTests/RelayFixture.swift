@@ -13,7 +13,7 @@ import Testing
 
 @testable import Relay
 
-/// The relay's routes over a log of their own, called without a network.
+/// The relay's routes with a log of their own, called without a network.
 struct RelayFixture {
     let directory: TemporaryDirectory
     let log: RelayLog
@@ -30,14 +30,14 @@ struct RelayFixture {
     }
 }
 
-/// An answer, whole.
+/// A complete answer.
 struct TestResponse: Sendable {
     var status: HTTPResponse.Status
     var headers: HTTPFields
     var bytes: [UInt8]
 }
 
-/// Keeps what a response writes.
+/// Collects the bytes that a response writes.
 final class BodyCollector: ResponseBodyWriter, Sendable {
     private let buffer = Mutex(ByteBuffer())
 
@@ -50,14 +50,14 @@ final class BodyCollector: ResponseBodyWriter, Sendable {
     var bytes: [UInt8] { buffer.withLock { Array($0.readableBytesView) } }
 }
 
-/// Requests as an agent sends them.
+/// Sends requests as an agent does.
 struct RelayClient: Sendable {
     let responder: RelayResponder
     var token: String?
     var authority = "localhost"
     var logger = Logger.silent
 
-    /// Where its requests seem to come from; nil: unknown.
+    /// The client address of its requests; nil: unknown.
     var address: String?
 
     init(responder: RelayResponder) {
@@ -120,7 +120,7 @@ extension TestResponse {
         try JSONDecoder().decode(type, from: Data(bytes))
     }
 
-    /// Expects a problem of this kind, in every respect that clients rely on.
+    /// Expects a problem of this kind, in all fields that clients use.
     @discardableResult
     func expectProblem(_ status: Int, _ code: String, sourceLocation: SourceLocation = #_sourceLocation) throws -> Problem {
         #expect(self.status.code == status, sourceLocation: sourceLocation)
@@ -134,7 +134,7 @@ extension TestResponse {
     }
 }
 
-/// Keeps every line that is logged, with all that goes along with it.
+/// Collects every logged line with its metadata.
 struct LogCollector: LogHandler {
     let lines: Lines
     var metadata: Logger.Metadata = [:]

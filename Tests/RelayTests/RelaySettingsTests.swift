@@ -7,7 +7,7 @@ import Yams
 
 @testable import Relay
 
-/// What a relay is told by flags, environment and file.
+/// The settings of a relay from flags, environment and file.
 @Suite struct RelaySettingsTests {
     let directory: TemporaryDirectory
 
@@ -49,7 +49,7 @@ import Yams
             let value = found.null == nil ? found.scalar?.string : ""
             #expect(value == setting.get(defaults), "\(setting.name)")
         }
-        // What a default is, is also what an empty file, and this one, mean.
+        // An empty file, and this one, give the defaults.
         let (read, empty) = (try await RelaySettings.read(flags: [:], environment: [:], file: Self.example), try await self.read(""))
         for setting in RelaySetting.all {
             #expect(setting.get(read) == setting.get(defaults) && setting.get(empty) == setting.get(defaults), "\(setting.name)")
@@ -60,12 +60,12 @@ import Yams
 
     @Test func `every limit has a name of its own, and every number of the limits has one`() {
         #expect(Set(RelayLimits.named.map(\.name)).count == RelayLimits.named.count)
-        // A limit that is added and not named is found by its mirror.
+        // The mirror finds a new limit without a name.
         let own = Mirror(reflecting: RelayLimits()).children.compactMap { $0.value is Int ? $0.label : nil }
         let names = Set(RelayLimits.named.map { $0.name.replacing("-", with: "") })
         for label in own { #expect(names.contains(label.lowercased()), "\(label) is in no table") }
         #expect(own.count > 10)
-        // Those of the log, too, but for what bounds the relay's own memory, or a time, and refuses nobody anything.
+        // The same for limits of the log, except for those that only limit the relay's own memory or a time and refuse no request.
         let inner: Set = [
             "groupPushes", "groupBytes", "commitAttempts", "hashesPerSpace", "residentSpaces", "staleAnswersBeforeTurn", "turnMilliseconds",
             "waitHintMilliseconds", "replicasCounted", "readers", "unsavedSightings", "sightingMilliseconds", "nameCharacters",
@@ -90,7 +90,7 @@ import Yams
     }
 
     @Test func `whatever a relay can be told has a setting`() {
-        // A property that is added is missing here, and then perhaps in the file.
+        // A new property is missing in this list, and perhaps in the file.
         let settings = [
             "address": ["listen"], "storage": ["data", "postgres"], "noAuthorization": ["no-auth"], "allowPlaintext": ["allow-plaintext"],
             "tls": ["tls.certificate", "tls.key"], "metricsTokenFile": ["metrics-token-file"], "limits": [],

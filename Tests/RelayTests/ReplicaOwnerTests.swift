@@ -7,7 +7,7 @@ import Testing
 
 @testable import Relay
 
-/// A replica cannot push as another replica, nor say how far that one has come.
+/// A replica cannot push as another replica, or acknowledge entries for it.
 @Suite struct ReplicaOwnerTests {
     let fixture: RelayFixture
     let clock = TestClock()
@@ -198,7 +198,7 @@ import Testing
         for owner in [ReplicaOwner.subject("bob", issuer: "https://id"), .subject("ann", issuer: "https://other"), .token(1)] {
             await #expect(throws: RelayLogError.self) { try await push(owner) }
         }
-        // A relay without tokens serves everybody.
+        // A relay without tokens accepts all requests.
         try await push(nil)
     }
 }

@@ -6,12 +6,12 @@ import Testing
 
 @testable import Relay
 
-/// A relay on a real port of this machine.
+/// A relay on a local port.
 struct RunningRelay: Sendable {
     var port: Int
     var stop: @Sendable () async -> Void
 
-    /// Runs a relay on a free port around `body`, and stops it as SIGTERM would.
+    /// Runs a relay on a free port during `body`, and stops it as SIGTERM does.
     static func run(
         _ directory: TemporaryDirectory, limits: RelayLimits = RelayLimits(), noAuthorization: Bool = true, logger: Logger = .silent,
         _ body: @escaping @Sendable (RunningRelay) async throws -> Void

@@ -10,7 +10,7 @@ import Testing
 
 @testable import Relay
 
-/// The relay on a real port: streams, waits, and how it starts and stops.
+/// The relay on a local port: streams, waits, start and stop.
 @Suite(.timeLimit(.minutes(20))) struct ServerTests {
     let directory: TemporaryDirectory
 
@@ -79,7 +79,7 @@ import Testing
                 let start = text.contains("event") || text.contains(": \n") ? text : try await stream.read(until: "\n\n")
                 #expect(start.contains(expected), "Last-Event-ID \(seen)")
             }
-            // A quiet stream speaks at the heartbeat.
+            // A stream without events sends heartbeats.
             let stream = try RawConnection(port: relay.port)
             try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
             _ = try await stream.read(until: "\"}\n\n")
@@ -113,7 +113,7 @@ import Testing
                 #expect(try #require(await Self.metric("annals_relay_connections", relay.port)) >= 2)
                 #expect(try #require(await Self.metric("annals_relay_sent_bytes_total", relay.port)) > sent)
             }
-            // A lost connection shows at the heartbeat.
+            // A lost connection is detected at the heartbeat.
             while try await Self.metric("annals_relay_event_streams", relay.port) != 0 {}
         }
     }
@@ -128,7 +128,7 @@ import Testing
             try await Self.push(replica.batch(lineage, base: .zero, .writing(1)), port: relay.port)
             #expect(try await woken.read(until: nil).hasPrefix("HTTP/1.1 200"))
             try stopped.send(pull.replacing("after=0", with: "after=1"))
-            // Its request is known to be in work once a later one on another connection is answered.
+            // The relay works on its request once a later request on another connection is answered.
             _ = try await Self.health(relay.port)
             await relay.stop()
             let text = try await stopped.read(until: nil)
@@ -238,7 +238,7 @@ import Testing
 }
 
 extension TestBatch {
-    /// The replica's first batch, made anew.
+    /// The replica's first batch, made again.
     fileprivate init(like replica: TestReplica, _ lineage: Lineage) {
         var copy = replica
         self = copy.batch(lineage, base: .zero, .writing(1))

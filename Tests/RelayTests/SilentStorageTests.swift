@@ -8,7 +8,7 @@ import Testing
 @testable import Relay
 @testable import RelayLog
 
-/// A database that does not answer makes nobody wait who watches the relay.
+/// A database that does not answer does not block the monitoring of the relay.
 @Suite struct SilentStorageTests {
     @Test func `while the database does not answer the relay says so in time, and is ready when it does`() async throws {
         let directory = try TemporaryDirectory()
@@ -16,7 +16,7 @@ import Testing
         let storage = SilentStorage(inner.storage)
         let clock = RelayClock(
             wall: RelayClock.system.wall, monotonic: RelayClock.system.monotonic,
-            // Time only passes while nothing is answered.
+            // Time passes at once while the storage does not answer.
             sleep: { duration in if !storage.isSilent { try await ContinuousClock().sleep(for: duration) } })
         let log = try RelayLog(database: RelayDatabase(shared: storage, snapshots: inner.snapshots), clock: clock, logger: .silent)
         let configuration = RelayConfiguration(storage: .directory(directory.path), noAuthorization: true)
@@ -32,7 +32,7 @@ import Testing
         let closed = RelayClient(
             responder: Routes.responder(log: log, configuration: RelayConfiguration(storage: .directory(directory.path))))
         try await closed.with(token: admin).send(.get, Endpoints.metrics).expectProblem(503, "unavailable")
-        // What is overdue is not asked again and again.
+        // An overdue read is not started again and again.
         #expect(storage.waiting <= 2)
 
         storage.speak()
@@ -43,7 +43,7 @@ import Testing
     }
 }
 
-/// Another storage, whose reads wait as long as it is silent.
+/// A storage with reads that wait while it is silent.
 private final class SilentStorage: LogDatabase {
     private struct State {
         var isSilent = false

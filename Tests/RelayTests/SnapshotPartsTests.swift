@@ -6,7 +6,7 @@ import Testing
 
 @testable import Relay
 
-/// A snapshot that comes in parts, and what the relay says to those that do not fit.
+/// Snapshots in parts, and the answers to parts that do not fit.
 @Suite struct SnapshotPartsTests {
     private static let path = "/v1/spaces/shop/snapshot?position=0"
 
@@ -74,13 +74,13 @@ import Testing
             let old = try await client.send(.get, path)
             let tag = try #require(old.headers[.eTag])
             #expect(old.bytes == contents[1])
-            // It needs the room of the one between.
+            // It needs the room of the second snapshot.
             #expect(try await client.upload(bytes: contents[3], position: 3).status == .created)
             let range: HTTPFields = [.range: "bytes=3000-", .ifRange: tag]
             let next = try await client.send(.get, path, headers: range)
             #expect(next.status == .ok && next.bytes == contents[0] && next.headers[.eTag] != tag)
             #expect(try await client.send(.get, "/v1/spaces/shop/snapshot?at=1", headers: range).status == .notFound)
-            // The first and the newest stay, and beside them there is no room.
+            // The first and the newest snapshot stay, and there is no room for another one.
             let all = contents[4]
             let headers = Self.headers(all, "bytes 0-9/\(all.count)", part: Array(all[..<10]))
             try await client.send(.put, "/v1/spaces/shop/snapshot?position=3", headers: headers, body: Array(all[..<10]))

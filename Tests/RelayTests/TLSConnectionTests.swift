@@ -8,7 +8,7 @@ import Testing
 
 @testable import Relay
 
-/// TLS where a client would not say what it sees.
+/// TLS checks that a normal client cannot make.
 @Suite struct TLSConnectionTests {
     let directory: TemporaryDirectory
 
@@ -18,7 +18,7 @@ import Testing
 
     private func path(_ name: String) -> String { directory.path + "/" + name }
 
-    /// Makes a certificate that is its own issuer, `NAME.pem` with `NAME.key`.
+    /// Makes a self-signed certificate, `NAME.pem` with `NAME.key`.
     private func issue(_ name: String, key: [String] = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -34,7 +34,7 @@ import Testing
         try #require(process.terminationStatus == 0)
     }
 
-    /// The cipher suite that `openssl` agrees on with a relay, with only these of TLS 1.2 on offer; nil where there is none.
+    /// The cipher suite that `openssl` negotiates with a relay if it offers only these of TLS 1.2; nil if there is none.
     private func suite(_ port: Int, _ ciphers: String) throws -> String? {
         let (process, output) = (Process(), Pipe())
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test func `TLS 1.2 without forward secrecy, or without authenticated encryption, is refused`() async throws {
-        // Only with such a key a suite without forward secrecy is possible.
+        // Only with a key of this kind, a suite without forward secrecy is possible.
         try issue("rsa", key: ["rsa:2048"])
         try await serve("rsa") { port in
             for weak in ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-SHA", "AES256-SHA", "ECDHE-RSA-AES128-SHA"] {
@@ -110,14 +110,14 @@ import Testing
             var iterator = addresses.makeAsyncIterator()
             let address = try #require(await iterator.next())
             #expect(address.url == "https://127.0.0.1:\(address.port)")
-            // The beginning of a handshake: a record of 512 bytes, of which only some come.
+            // The beginning of a handshake: a record of 512 bytes, of which only some are sent.
             for begin: [UInt8] in [[], [0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00]] {
                 let connection = try RawConnection(port: address.port)
                 if !begin.isEmpty { try connection.send(begin) }
                 do {
                     #expect(try await !connection.read(until: nil).contains("HTTP/"))
                 } catch let failure as RawConnection.Failure {
-                    // Closed one way or the other, and not left open until the test gave up.
+                    // The connection was closed, and not left open until the test gave up.
                     #expect(!failure.description.contains("temporarily"), "\(failure)")
                 }
             }

@@ -15,7 +15,7 @@ struct TestProvider {
         var algorithm: String
         /// Makes signatures.
         var signing: any JWTAlgorithm
-        /// Its public half.
+        /// The public half of the key.
         var jwk: [String: String]
     }
 
@@ -23,7 +23,7 @@ struct TestProvider {
     static let audience = "annals"
     var now: Int64
 
-    /// - Parameter clock: whose time the tokens are made at.
+    /// - Parameter clock: The clock for the times in the tokens.
     init(_ clock: TestClock) { now = clock.now / 1000 }
 
     // MARK: Keys
@@ -51,7 +51,7 @@ struct TestProvider {
             jwk: ["kty": "OKP", "crv": "Ed25519", "x": url(key.publicKey.rawRepresentation.base64EncodedString()), "kid": id])
     }
 
-    /// One key, which signs in two ways.
+    /// One key with two signature algorithms.
     static func rsa(_ id: String) async throws -> [Key] {
         let backing = try _RSA.Signing.PrivateKey(keySize: .bits2048)
         let key = try Insecure.RSA.PrivateKey(backing: backing)
@@ -73,7 +73,7 @@ struct TestProvider {
 
     // MARK: Tokens
 
-    /// What a good token says; `changes` overrides it, with NSNull for what is not there.
+    /// The claims of a good token. `changes` overrides them; NSNull removes one.
     func claims(_ changes: [String: Any] = [:]) -> [String: Any] {
         var claims: [String: Any] = [
             "iss": Self.issuer, "aud": Self.audience, "sub": "ann", "exp": now + 600, "iat": now, "annals": ["shop": "write"],
@@ -103,7 +103,7 @@ struct TestProvider {
     }
 }
 
-/// Keys that a test changes, and how often they were read.
+/// Keys that a test changes, and the number of times that they were read.
 final class PublishedKeys: Sendable {
     struct Away: Error {}
 
@@ -111,7 +111,7 @@ final class PublishedKeys: Sendable {
 
     init(_ keys: [UInt8]?) { publish(keys) }
 
-    /// nil: they cannot be had.
+    /// nil: the keys are not available.
     func publish(_ keys: [UInt8]?) { state.withLock { $0.keys = keys } }
 
     var reads: Int { state.withLock { $0.reads } }

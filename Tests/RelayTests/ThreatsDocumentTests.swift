@@ -2,7 +2,7 @@ import Foundation
 import RelayLog
 import Testing
 
-/// The list of what is defended names the tests that hold it, and they are there.
+/// The list of defences names tests, and these tests exist.
 @Suite struct ThreatsDocumentTests {
     @Test func `every suite that the document names exists`() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
@@ -20,7 +20,7 @@ import Testing
     }
 }
 
-/// The list of what the audit log holds.
+/// The list of the contents of the audit log.
 @Suite struct AuditDocumentTests {
     @Test func `the document names every kind of line, and the operator's page has words for each`() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized

@@ -11,7 +11,7 @@ import Testing
 
 @testable import Relay
 
-/// The relay's addresses asked with JSON Web Tokens.
+/// Requests to the relay's addresses with JSON Web Tokens.
 @Suite struct WebTokenAccessTests {
     let clock = TestClock()
     let provider: TestProvider
@@ -65,7 +65,7 @@ import Testing
             #expect(try await client.with(token: own).send(.get, "/v1/spaces/shop").status == .ok)
             try await client.with(token: "a.b.c").send(.get, "/v1/spaces/none").expectProblem(401, "not-authenticated")
         }
-        // Without a provider it is just no token.
+        // Without a provider it is an unknown token.
         let fixture = try RelayFixture(noAuthorization: false)
         let token = try provider.token(key)
         try await fixture.run { try await $0.with(token: token).send(.get, "/v1/spaces/shop").expectProblem(401, "not-authenticated") }
@@ -112,7 +112,7 @@ import Testing
         var writer: any ResponseBodyWriter = BodyCollector()
         try await quiet.write(to: &writer)
         #expect(RelayClock.system.wall() >= end)
-        // A head that moves all the while is no reason to go on.
+        // A head that changes all the time does not extend the stream.
         var replica = TestReplica(1)
         _ = try await fixture.log.push(replica.batch(space.lineage, base: .zero, .writing(1)))
         let collector = BodyCollector()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Relay
 
-/// JSON Web Tokens of an identity provider: what is taken, and everything that is not.
+/// JSON Web Tokens of an identity provider: the accepted ones, and all refused ones.
 @Suite struct WebTokenTests {
     let clock = TestClock()
     let provider: TestProvider
@@ -49,7 +49,7 @@ import Testing
         #expect(await refusal("\(parts[0]).\(parts[1]).AAAA", verifier) == .signature)
         #expect(await refusal("\(parts[0]).\(parts[1]).", verifier) == .signature)
         #expect(await refusal(good, verifier) == nil)
-        // Now it is believed, and only it.
+        // The good token is remembered now, and no other one.
         #expect(await refusal("\(parts[0]).\(changed).\(parts[2])", verifier) == .signature)
     }
 
@@ -66,7 +66,7 @@ import Testing
         let forged = TestProvider.Key(id: "a", algorithm: "HS256", signing: secret, jwk: [:])
         #expect(await refusal(try provider.token(forged), verifier) == .algorithm)
         #expect(await refusal(try provider.token(forged, header: ["alg": "RS256"]), verifier) == .signature)
-        // A key is good for what it is made for.
+        // A key is valid only for its own algorithm.
         let ec = try await TestProvider.es256("b")
         let both = try await PublishedKeys(TestProvider.set([rsa[0], ec])).verifier(clock)
         #expect(await refusal(try provider.token(ec, header: ["kid": "a"]), both) == .algorithm)
@@ -88,7 +88,7 @@ import Testing
             (["nbf": now + 61], .notYetValid), (["nbf": now + 60], nil), (["nbf": now - 5], nil),
         ]
         for (changes, expected) in cases { #expect(await refusal(try provider.token(key, changes), verifier) == expected, "\(changes)") }
-        // One that was believed ends all the same.
+        // A token that was accepted before expires too.
         let token = try provider.token(key)
         #expect(await refusal(token, verifier) == nil)
         clock.advance(milliseconds: 660_000 - 1)
@@ -159,7 +159,7 @@ import Testing
         published.publish(try TestProvider.set([new]))
         #expect(await refusal(try provider.token(new), verifier) == nil)
         #expect(published.reads == 2)
-        // What the provider was not asked about may be known later.
+        // Key ids that the provider was not asked for yet may be known later.
         #expect(await refusal(token, verifier) == .keysAway(retryAfterSeconds: 60))
         for number in 0..<20 {
             #expect(await refusal(try provider.token(old, header: ["kid": "k\(number)"]), verifier) == .keysAway(retryAfterSeconds: 60))
@@ -181,7 +181,7 @@ import Testing
         let verifier = try await published.verifier(clock)
         #expect(await refusal(try provider.token(old, header: header), verifier) == nil)
         published.publish(try TestProvider.set([new]))
-        // Too soon after the first reading: who has no name for his key is told to wait.
+        // Too soon after the first reading. A token with an unknown key id gets the answer to wait.
         let soon: WebTokenRefusal = isNamed ? .signature : .keysAway(retryAfterSeconds: 60)
         #expect(await refusal(try provider.token(new, header: header), verifier) == soon)
         clock.advance(milliseconds: KeySource.shortestMilliseconds)

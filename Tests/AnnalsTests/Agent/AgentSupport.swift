@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// One replica of a space, its agent running as in an app; the space's other replica is the test's.
+/// One replica of a space, with a running agent as in an app. The test controls the space's other replica.
 final class RunningAgent: Sendable {
     let space: TestSpace
     let network: FaultyNetwork
@@ -13,7 +13,7 @@ final class RunningAgent: Sendable {
     let task: Task<Void, any Error>
     private let told: Told
 
-    /// - Parameter pause: instead of waiting; nothing takes time without it.
+    /// - Parameter pause: Called instead of waiting. Without it nothing takes time.
     init(
         _ network: FaultyNetwork = FaultyNetwork(), cut: Bool = false,
         pause: (@Sendable (Duration) async throws -> Void)? = nil
@@ -32,7 +32,7 @@ final class RunningAgent: Sendable {
         task = Task { try await agent.run() }
     }
 
-    /// The next event that is one.
+    /// The next event that is not nil.
     @discardableResult
     func next(where isOne: @escaping @Sendable (SyncEvent) -> Bool) async throws -> SyncEvent {
         try await told.next(where: isOne)
@@ -46,7 +46,7 @@ final class RunningAgent: Sendable {
     }
 }
 
-/// Reads a sequence of events from where the last reader stopped.
+/// Reads a sequence of events, beginning where the last reader stopped.
 actor Told {
     private var iterator: AsyncStream<SyncEvent>.Iterator
 
@@ -83,7 +83,7 @@ enum AgentSupport {
     }
 }
 
-/// A folder that is gone when the test is over.
+/// A folder that is deleted after the test.
 final class AgentFolder: Sendable {
     let path = FileManager.default.temporaryDirectory.path + "/annals-agent-\(UUID())"
 

@@ -54,7 +54,7 @@ struct AgentTests {
     @Test("that waits for a relay which is away tries at once when it is paused and resumed")
     func resumeAtOnce() async throws {
         let pauses = Mutex(0)
-        // One request is tried some times before the agent counts as out of touch; the pause after that has no end here.
+        // One request is tried several times before the agent counts as unreachable. The pause after that never ends here.
         let running = try await RunningAgent(cut: true) { _ in
             let count = pauses.withLock { pauses in
                 pauses += 1

@@ -6,11 +6,11 @@ import Testing
 
 @Suite("What an agent tells", .timeLimit(.minutes(20)))
 struct EventTests {
-    /// All that is told while something is done.
+    /// The events during the work of `body`.
     private func events(of replica: TestSpace.Replica, _ body: () async throws -> Void) async throws -> [SyncEvent] {
         let stream = replica.agent.events
         try await body()
-        // What ends it: an exchange that fails.
+        // A failed exchange marks the end.
         replica.line.cut()
         await #expect(throws: AnnalsError.self) { try await replica.agent.sync() }
         var events: [SyncEvent] = []
@@ -24,7 +24,7 @@ struct EventTests {
     @Test("an exchange sets up, takes in and sends, with counts, what remains, and that it has caught up")
     func stages() async throws {
         let space = try await TestSpace(AgentSupport.makeNotes)
-        // Each larger than half a page of the log, so that they come in several.
+        // Each entry is larger than half a page of the log, so that there are several pages.
         for number in 0..<3 {
             try await space[1].store.write { db in
                 try db.execute(sql: "INSERT INTO note VALUES (?, hex(randomblob(900000)))", arguments: ["big \(number)"])
@@ -104,7 +104,7 @@ struct EventTests {
             try await AgentSupport.add("\(number)", to: space[0].store)
             try await space[0].agent.sync()
         }
-        // The end of the agent's last exchange is among what waited, and what waited is bounded.
+        // The stream buffers a limited number of events, and the end of the agent's last exchange is among them.
         var waited: [SyncEvent] = []
         for await event in stream {
             waited.append(event)

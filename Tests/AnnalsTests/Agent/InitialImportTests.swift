@@ -93,7 +93,7 @@ struct InitialImportTests {
         #expect(try await told.next { $0.error != nil }.stage == .setup)
         let error = await #expect(throws: AnnalsError.self) { try await running.value }
         #expect(error?.code == .rowsDiffer)
-        // It may have begun to wait after that was told.
+        // It may have begun to wait after that event.
         await #expect(throws: AnnalsError.self) { try await agent.sync() }
         await #expect { try await waiting.value } throws: { ($0 as? AnnalsError)?.code == .rowsDiffer }
         #expect(try await AgentSupport.ids(arrival.store) == ["other"], "nothing was changed")

@@ -115,7 +115,7 @@ struct BatchTests {
         #expect(result.identifiers.map(\.key) == [[.integer(1)], [.integer(3)]])
         #expect(try await all(store) == ["Ada 40", "bob 40", "new 0"])
         #expect(try await store.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pet") } == 1)
-        // All columns but the key, whichever constraint it is.
+        // All columns except the key, for any constraint.
         try await store.execute(BatchInsertRequest([Guest(id: 2, email: "bob@example.org", name: "Bob", age: 1)], onConflict: .update()))
         #expect(try await all(store) == ["Ada 40", "Bob 1", "new 0"])
         let none = try await store.execute(BatchInsertRequest(news, onConflict: .ignore))

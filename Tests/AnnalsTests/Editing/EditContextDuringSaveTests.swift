@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Edits beside a save, and within an edit")
 struct EditContextDuringSaveTests {
-    /// A context with an edit that others have a conflict with, so that its policy is asked.
+    /// A context with an edit that conflicts with another write, so that its policy is called.
     private func contested() async throws -> (League, EditContext) {
         let league = try await League()
         let (context, players) = try await league.context()

@@ -6,7 +6,7 @@ import Testing
 struct League {
     static let schema = schema(onDelete: "NO ACTION")
 
-    /// - Parameter rule: what becomes of players whose team goes.
+    /// - Parameter rule: The ON DELETE action of the reference from player to team.
     static func schema(onDelete rule: String) -> String {
         """
         CREATE TABLE team (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -27,7 +27,7 @@ struct League {
         self.store = store
     }
 
-    /// What somebody else does.
+    /// A write by another author.
     func other(_ sql: String) async throws {
         try await store.write(author: "other") { db in try db.execute(sql: sql) }
     }
@@ -80,7 +80,7 @@ extension PersistentIdentifier {
     static func team(_ id: Int64) -> Self { Self(table: "team", key: [.integer(id)]) }
 }
 
-/// The error that a save threw, as a caller branches over it.
+/// The error of a save, as a caller handles it.
 func saveError(_ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation) async throws -> SaveError {
     let error = await #expect(throws: AnnalsError.self, sourceLocation: sourceLocation) { try await body() }
     return try #require(error?.saveError, sourceLocation: sourceLocation)
@@ -91,7 +91,7 @@ extension SaveError {
     var constraints: [ConstraintConflict] { if case .constraints(let conflicts) = self { conflicts } else { [] } }
 }
 
-/// Does something while a save runs, and keeps what was edited wherever others were first.
+/// Does other work while a save runs, and keeps the edited values in every conflict.
 struct Meanwhile: MergePolicyResolver {
     let work: @Sendable () async throws -> Void
 

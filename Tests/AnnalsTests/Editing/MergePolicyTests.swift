@@ -19,7 +19,7 @@ struct MergePolicyTests {
         }
     }
 
-    /// What is left of a player, as text; nil for a conflict that was thrown.
+    /// The players after the save, as text; nil if a conflict was thrown.
     private func outcome(_ policy: Policy, others sql: String, _ edit: (EditContext, [Player]) throws -> Void) async throws -> String? {
         let league = try await League()
         let (context, players) = try await league.context(policy.policy)
@@ -28,7 +28,7 @@ struct MergePolicyTests {
         let before = try await league.authors().count
         do {
             try await context.save()
-            // The context goes on from what is stored now.
+            // The context continues with the stored values.
             #expect(!context.hasChanges)
         } catch let error as AnnalsError {
             #expect(context.hasChanges)
@@ -38,7 +38,7 @@ struct MergePolicyTests {
             throw error
         }
         let all = try await league.store.read { db in try Player.order(Column("id")).fetchAll(db) }
-        // Of Ben and Cleo it knows what it read first.
+        // For Ben and Cleo it has the values that it read first.
         let known = try await context.fetch(Player.order(Column("id"))).filter { ![2, 3].contains($0.id) }
         #expect(known == all.filter { ![2, 3].contains($0.id) })
         return all.map { "\($0.id ?? 0) \($0.name) \($0.score) \($0.mail ?? "-")" }.joined(separator: ", ")

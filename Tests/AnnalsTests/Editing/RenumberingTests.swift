@@ -3,7 +3,7 @@ import AnnalsTesting
 import Foundation
 import Testing
 
-/// Two replicas that give out the same integer keys.
+/// Two replicas that assign the same integer keys.
 private struct Replicas {
     let file: TemporaryFile
     let relay: MemoryRelay
@@ -29,7 +29,7 @@ private struct Replicas {
         stores = [first, try await address.clone(to: file.folder + "/b.db", over: relay)]
     }
 
-    /// The first replica gives the next key to somebody else, and is first with it.
+    /// The first replica gives the next key to another row, and pushes it first.
     func take(_ name: String) async throws {
         try await stores[0].write { db in try db.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: [name]) }
         try await sync(0)
@@ -107,7 +107,7 @@ struct RenumberingTests {
             if !(change.token < after) { break }
         }
         #expect(told.map(\.old) == [.player(4)] && told.map(\.new) == [.player(number)])
-        // Nothing more is told once everything is in step.
+        // After all replicas are in sync, no further changes are reported.
         let quiet = store.remoteChanges(after: after)
         try await replicas.sync(1)
         try await store.write { db in try db.execute(sql: "UPDATE player SET score = 1 WHERE id = 1") }
@@ -186,7 +186,7 @@ struct RenumberingTests {
         #expect(players.map(\.score) == [100, 7])
     }
 
-    /// A context with an edit of a row that got another key since it was read; its new one.
+    /// A context with an edit of a row that got another key since it was read. Also returns the new key.
     private func overtaken(_ replicas: Replicas) async throws -> (EditContext, Int64) {
         let store = replicas.stores[1]
         try await store.write { db in try db.execute(sql: "INSERT INTO player (id, name) VALUES (4, 'Dora')") }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A path in a folder of its own that is gone when the test is over.
+/// A path in a folder of its own that is deleted after the test.
 final class TemporaryFile: Sendable {
     let folder: String
     let path: String

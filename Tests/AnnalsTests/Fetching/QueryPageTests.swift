@@ -42,7 +42,7 @@ struct QueryPageTests {
         #expect(first.items.map(\.rank) == [0, 10, 20, 30])
         try await store.write { db in
             try TodoItem(title: "early", rank: 5).insert(in: db)
-            // The row that the mark lies at.
+            // The row of the mark.
             try db.execute(sql: "DELETE FROM todo WHERE rank = 30")
             try TodoItem(title: "later", rank: 35).insert(in: db)
         }
@@ -107,6 +107,6 @@ struct QueryPageTests {
 }
 
 extension TodoItem {
-    /// A query's whole order, ties by key.
+    /// A query with its complete order, with ties ordered by key.
     fileprivate static func fetchRequest(_ query: Query<TodoItem>) -> QueryInterfaceRequest<TodoItem> { query.request.withStableOrder() }
 }

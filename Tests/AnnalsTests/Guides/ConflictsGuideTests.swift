@@ -2,7 +2,7 @@ import Annals
 import AnnalsTesting
 import Testing
 
-/// What the article Conflicts shows.
+/// The examples of the article Conflicts.
 @Suite("The guide to conflicts")
 struct ConflictsGuideTests {
     @Test("its policies are followed, and what loses is taken back")

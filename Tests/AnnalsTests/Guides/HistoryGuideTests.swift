@@ -2,7 +2,7 @@ import Annals
 import Foundation
 import Testing
 
-/// What the article History shows, line by line as it stands there.
+/// The examples of the article History, line by line.
 @Suite("The guide to history")
 struct HistoryGuideTests {
     @Test("its examples do what it says")

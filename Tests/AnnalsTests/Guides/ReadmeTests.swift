@@ -4,7 +4,7 @@ import Foundation
 import Logging
 import Testing
 
-/// What the README and the pages on encryption and schemas show to an app's developer.
+/// The Swift examples of the README and of the pages on encryption and schemas.
 @Suite("The README's Swift")
 struct ReadmeTests {
     private static let invoices = """

@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Whether someone who has nothing but the library and its kit can write a way to a relay, over a protocol of their own.
+/// Whether a developer with only the library and its test kit can write a transport with a protocol of their own.
 @Suite("A transport of one's own", .timeLimit(.minutes(20)))
 struct OwnTransportTests {
     @Test("carries requests and answers as bytes, and is one")
@@ -21,9 +21,9 @@ struct OwnTransportTests {
     }
 }
 
-/// The other end of a connection: it takes and gives only what can be sent.
+/// The other end of a connection. It accepts and returns only what can be sent.
 private final class FarRelay: Sendable {
-    /// An answer, and what a protocol has to tell beside it.
+    /// An answer, and the values that a protocol has to send beside it.
     struct Answer {
         var bytes: [UInt8]
         var isSnapshotDue = false
@@ -63,7 +63,7 @@ private final class FarRelay: Sendable {
 
     private static func json(_ description: SpaceDescription) -> Data { (try? JSONEncoder().encode(description)) ?? Data() }
 
-    /// A refusal, as it would come over the connection.
+    /// A refusal as it arrives over the connection.
     static func refusal(_ code: Problem.Code) -> TransportError {
         let sent = try? JSONEncoder().encode(Problem(code, detail: "not taken", hint: "send something else"))
         guard let sent, let problem = try? JSONDecoder().decode(Problem.self, from: sent) else { return .notARelay("no problem") }
@@ -71,7 +71,7 @@ private final class FarRelay: Sendable {
     }
 }
 
-/// What a replica has seen, as text.
+/// A log mark, as text.
 private struct Seen {
     var lineage: String
     var position: Int64

@@ -37,7 +37,7 @@ struct TransportConformanceTests {
     }
 }
 
-/// Does what it is asked, nearly.
+/// Forwards requests, with errors.
 private final class CarelessTransport: ForwardingTransport {
     let base: any RelayTransport
     private let last = Mutex<PushName?>(nil)

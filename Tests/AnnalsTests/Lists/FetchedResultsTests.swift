@@ -98,7 +98,7 @@ struct FetchedResultsTests {
         try await store.write { db in for number in 0..<10 { try TodoItem(title: "t\(number)", rank: 10).insert(in: db) } }
         let writing = Task {
             for number in 0..<60 {
-                // Each transaction leaves the sum as it was, and the newest change is in a row of its own.
+                // Each transaction keeps the sum, and the newest change is in a row of its own.
                 try await store.write { db in
                     try db.execute(sql: "UPDATE todo SET rank = rank - 1 WHERE id = ?", arguments: [number % 10 + 1])
                     try db.execute(sql: "UPDATE todo SET rank = rank + 1 WHERE id = ?", arguments: [(number + 3) % 10 + 1])
@@ -106,7 +106,7 @@ struct FetchedResultsTests {
                 }
             }
         }
-        // A second writer that knows nothing of Annals.
+        // A second writer without Annals.
         let stranger = Task {
             let queue = try DatabaseQueue(path: folder.file("a.db"), configuration: Self.patient)
             for number in 0..<30 {
@@ -175,10 +175,10 @@ struct FetchedResultsTests {
         let now = after.current(before.itemIdentifiers[0], since: before)
         #expect(after[now]?.title == "mine")
         #expect(after.reconfiguredItemIdentifiers.contains(now))
-        // Nothing of the two that were there is removed.
+        // Neither of the two existing items is removed.
         let difference = after.difference(from: before)
         #expect(difference.removals.isEmpty && difference.insertions.count == 1)
-        // A later snapshot tells it to whoever missed this one.
+        // A later snapshot also has this change, for a reader that missed this one.
         try await insert(space.stores[1], "zz")
         let later = try #require(await list.next())
         #expect(later[later.current(before.itemIdentifiers[0], since: before)]?.title == "mine")
@@ -197,7 +197,7 @@ struct FetchedResultsTests {
         #expect(first.sectionIdentifiers == [2, 1])
         #expect(first.itemIdentifiers(inSection: 2).map { first[$0]?.title } == ["b", "c"])
         #expect(first.itemIdentifiers(inSection: 9).isEmpty)
-        // The last item of a section leaves, and a new section comes.
+        // The last item of a section is removed, and a new section is added.
         try await store.write { db in try db.execute(sql: "UPDATE todo SET rank = 3 WHERE rank = 1") }
         let second = try #require(await list.next())
         #expect(second.sectionIdentifiers == [3, 2])

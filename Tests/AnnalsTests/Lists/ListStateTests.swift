@@ -20,14 +20,14 @@ struct ListStateTests {
         }
         var (state, hasChanged) = try await refresh(ListState())
         #expect(hasChanged)
-        // One transaction, of which the list must show all or nothing.
+        // One transaction. The list must show all of it or nothing.
         try await other.write { db in
             try db.execute(sql: "UPDATE todo SET rank = 7 WHERE title = 'a'; INSERT INTO todo (title, rank) VALUES ('c', 3)")
         }
         (state, hasChanged) = try await refresh(state)
         #expect(hasChanged)
         #expect(state.snapshot?.count == 3 && state.snapshot?.allItems.reduce(0) { $0 + ($1.rank ?? 0) } == 20)
-        // Sealed, it is nothing new.
+        // The list does not change when it is recorded.
         try await store.recordExternalChanges()
         (state, hasChanged) = try await refresh(state)
         #expect(!hasChanged && state.snapshot?.number == 2)

@@ -94,7 +94,7 @@ struct RelatedTablesTests {
 
 @Suite("A list of ten thousand rows", .timeLimit(.minutes(20)))
 struct LongListTests {
-    /// Counts how often one is decoded.
+    /// Counts how often it is decoded.
     struct Counted: Identifiable, FetchableRecord, TableRecord, Sendable {
         @TaskLocal static var counter: Counter?
         static let databaseTableName = "todo"
@@ -137,7 +137,7 @@ struct LongListTests {
             let second = try #require(await list.next())
             #expect(second.count == 10_000 && second.itemIdentifiers.first == 5000 && second[10_001]?.title == "b")
             #expect(counter.value == 10_002)
-            // So many that the rows are read at once, and compared.
+            // There are so many changes that all rows are read together and compared.
             try await store.write { db in
                 try db.execute(sql: "UPDATE todo SET rank = rank + 1, title = title || CASE id WHEN 1 THEN 'x' ELSE '' END")
             }

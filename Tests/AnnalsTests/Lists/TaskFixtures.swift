@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// A task of a list, as the tests of fetching and of lists have it. It counts how often one is decoded.
+/// A task of a list, for the tests of fetching and of lists. It counts how often it is decoded.
 struct TodoItem: Codable, Identifiable, Hashable, ActiveRecord {
     static let databaseTableName = "todo"
     static let project = belongsTo(Project.self)
@@ -31,7 +31,7 @@ struct Project: Codable, Identifiable, Hashable, ActiveRecord {
     var name: String
 }
 
-/// A folder that is gone when the test is over.
+/// A folder that is deleted after the test.
 final class ScratchFolder: Sendable {
     let path: String
 

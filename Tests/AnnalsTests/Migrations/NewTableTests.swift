@@ -2,7 +2,7 @@ import Annals
 import AnnalsTesting
 import Testing
 
-/// A table that comes to a store that has a history ends nobody's place in it.
+/// A new table in a store with history expires no reader's token.
 @Suite("New tables and history")
 struct NewTableTests {
     private static let table = "CREATE TABLE tag (id INTEGER PRIMARY KEY, name TEXT)"

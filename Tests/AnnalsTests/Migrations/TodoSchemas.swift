@@ -10,7 +10,7 @@ enum Todo {
         }
     }
 
-    /// A column, a table that refers to the old one, and an index more.
+    /// Adds a column, a table that refers to the old one, and an index.
     enum V2: VersionedSchema {
         static let versionIdentifier = SchemaVersion(2)
 
@@ -39,7 +39,7 @@ enum Todo {
         }
     }
 
-    /// What is urgent is so since V2.
+    /// Urgent titles get a priority from V2 on.
     static func prioritize(_ db: Database) throws {
         try db.execute(sql: "UPDATE todo SET priority = 1 WHERE title LIKE '%!'")
     }
@@ -47,7 +47,7 @@ enum Todo {
     static let toV2 = MigrationStage.custom(
         label: "priorities", from: V1.self, to: V2.self, didMigrate: { db in try prioritize(db) })
 
-    /// SQLite's way to another declaration: a new table in the place of the old.
+    /// SQLite's way to change a declaration: a new table replaces the old one.
     static let toV3 = MigrationStage.custom(
         label: "unique titles", from: V2.self, to: V3.self,
         willMigrate: { db in

@@ -28,7 +28,7 @@ struct DeleteRuleTests {
             let store = try await store(rule)
             try await store.write(author: "delete") { db in try db.execute(sql: "DELETE FROM customer") }
             #expect(try await invoices(store) == rest, "\(rule)")
-            // What the rule did is in history with the delete.
+            // The effects of the rule are in history, in the transaction of the delete.
             let kinds = try await store.read { db in
                 let reader = try HistoryReader(db)
                 return try reader.transactions(HistoryRequest().authors("delete")).flatMap { try reader.changes(in: $0) }.map(\.kind)

@@ -36,7 +36,7 @@ extension Query where Record == PersonRecord {
     fileprivate static let adults = all.and(Column("years") >= 18)
 }
 
-/// The examples that stand beside the mapping of records to an app's own types, as they stand there.
+/// The examples in the documentation of mapping records to an app's own types, unchanged.
 @Suite("The reference's examples: domain types")
 struct DomainExamples {
     @Test("an app's own types are read and written")

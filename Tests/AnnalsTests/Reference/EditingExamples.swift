@@ -1,7 +1,7 @@
 import Annals
 import Testing
 
-/// The examples that stand beside `EditContext` and the merge policies, as they stand there.
+/// The examples in the documentation of `EditContext` and the merge policies, unchanged.
 @Suite("The reference's examples: editing")
 struct EditingExamples {
     @Test("a context's edits are saved together")

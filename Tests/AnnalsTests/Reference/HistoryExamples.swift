@@ -2,7 +2,7 @@ import Annals
 import Synchronization
 import Testing
 
-/// The examples that stand beside history's types, as they stand there.
+/// The examples in the documentation of history's types, unchanged.
 @Suite("The reference's examples: history")
 struct HistoryExamples {
     @Test("history is read from a token on, with filters")
@@ -85,7 +85,7 @@ struct HistoryExamples {
                 last = change.token
             }
         }
-        // Whether the loop has begun to listen before the first write, nobody can know: so there is another one until it told of any.
+        // The test cannot know whether the loop listens before the first write. So it writes until the loop has reported one.
         let writing = Task {
             while !Task.isCancelled {
                 try await other.write(author: "other") { db in try db.execute(sql: "UPDATE invoice SET amount = amount + 1") }

@@ -3,7 +3,7 @@ import AnnalsTesting
 import Synchronization
 import Testing
 
-/// The examples that stand beside what AnnalsTesting gives, as they stand there.
+/// The examples in the documentation of AnnalsTesting, unchanged.
 @Suite("The reference's examples: testing", .timeLimit(.minutes(20)))
 struct KitExamples {
     private static let schema = """
@@ -79,7 +79,7 @@ struct KitExamples {
     }
 }
 
-/// A transport that is one: the relay in memory.
+/// A valid transport: the relay in memory.
 private struct MyTransport: ForwardingTransport {
     private static let relays = Mutex<[SpaceName: MemoryRelay]>([:])
     let base: any RelayTransport
@@ -93,7 +93,7 @@ private struct MyTransport: ForwardingTransport {
     }
 }
 
-/// As it stands beside `TransportConformance`.
+/// As in the documentation of `TransportConformance`.
 @Suite("The reference's examples: conformance", .timeLimit(.minutes(20)))
 struct ConformanceExample {
     @Test("my transport is one")

@@ -1,7 +1,7 @@
 import Annals
 import Testing
 
-/// The examples that stand beside `FetchedResults`, as they stand there.
+/// The examples in the documentation of `FetchedResults`, unchanged.
 @Suite("The reference's examples: lists")
 struct ListExamples {
     private struct Task: Codable, Identifiable, Hashable, FetchableRecord, PersistableRecord {

@@ -32,7 +32,7 @@ private enum SchemaV3: VersionedSchema {
     }
 }
 
-/// The examples that stand beside versions and stages, as they stand there.
+/// The examples in the documentation of versions and stages, unchanged.
 @Suite("The reference's examples: migrations")
 struct MigrationExamples {
     @Test("stages lead from the first version to the last")

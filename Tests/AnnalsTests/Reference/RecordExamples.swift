@@ -18,7 +18,7 @@ extension Query where Record == Person {
     static let byName = all.ascending("name")
 }
 
-/// The examples that stand beside queries, records and batches, as they stand there.
+/// The examples in the documentation of queries, records and batches, unchanged.
 @Suite("The reference's examples: records")
 struct RecordExamples {
     private func people() async throws -> Store {

@@ -1,6 +1,6 @@
 import Annals
 
-/// What most examples of the reference work with.
+/// The data of most examples of the reference.
 struct Shop {
     static let schema = """
         CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT);
@@ -16,11 +16,11 @@ struct Shop {
 
     let file: TemporaryFile
     let store: Store
-    /// Before anything was written.
+    /// The point before the first write.
     let beginning: HistoryToken
 
     var path: String { file.path }
-    /// A file that is not there yet.
+    /// The path of a file that does not exist yet.
     var yesterday: String { file.folder + "/yesterday.db" }
 
     init() async throws {

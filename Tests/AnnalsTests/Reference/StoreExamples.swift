@@ -3,7 +3,7 @@ import AnnalsTesting
 import Logging
 import Testing
 
-/// The examples that stand beside `Store` and what it gives, as they stand there.
+/// The examples in the documentation of `Store` and its results, unchanged.
 @Suite("The reference's examples: stores")
 struct StoreExamples {
     @Test("a store is opened, tracked and written")

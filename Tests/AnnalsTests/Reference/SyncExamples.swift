@@ -13,7 +13,7 @@ struct MeteredTransport: ForwardingTransport {
     }
 }
 
-/// The examples that stand beside agents, transports and what configures them, as they stand there. Those that need a relay are in
+/// The examples in the documentation of agents, transports and their configuration, unchanged. Those that need a relay are in
 /// `RelayExamples`.
 @Suite("The reference's examples: syncing")
 struct SyncExamples {
@@ -105,7 +105,7 @@ struct SyncExamples {
             }
             return status
         }
-        // Nobody can know when the loop has begun to listen: so there is something to tell until it has heard of it.
+        // The test cannot know when the loop listens. So it makes changes until the loop has reported one.
         let working = Task {
             while !Task.isCancelled {
                 try await store.write { db in try db.execute(sql: "UPDATE invoice SET amount = amount + 1") }

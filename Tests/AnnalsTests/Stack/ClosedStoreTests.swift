@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A store that was closed", .timeLimit(.minutes(20)))
 struct ClosedStoreTests {
-    /// The journal modes make connections of different kinds.
+    /// The journal modes use different kinds of connections.
     enum Place: CaseIterable { case memory, pool, queue }
 
     private func isTold(_ error: any Error) -> Bool {
@@ -54,7 +54,7 @@ struct ClosedStoreTests {
         try store.close()
         await #expect(performing: { try await listening.value }, throws: isTold)
         await #expect(performing: { try await showing.value }, throws: isTold)
-        // Whoever begins now is told at once.
+        // A reader that begins now gets the error at once.
         await #expect(performing: { for try await _ in store.remoteChanges {} }, throws: isTold)
         await #expect(performing: { for try await _ in list {} }, throws: isTold)
     }

@@ -2,7 +2,7 @@ import Annals
 import AnnalsTesting
 import Testing
 
-/// Whoever observes a store sees what a sync, a revert or another program wrote, and not only what went through GRDB.
+/// Observers of a store see the writes of a sync, a revert or another program, and not only those through GRDB.
 @Suite("Observers see every commit", .timeLimit(.minutes(20)))
 struct ObservationTests {
     private static let schema = "CREATE TABLE item (id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL)"
@@ -23,7 +23,7 @@ struct ObservationTests {
         return number
     }
 
-    /// Reads a sequence until it gives a list of these names.
+    /// Reads a sequence until it returns a list with these names.
     private func wait<List: AsyncSequence & Sendable>(
         for names: [String], in lists: List, _ list: @escaping @Sendable (List.Element) -> [String],
         meanwhile body: @escaping @Sendable () async throws -> Void

@@ -33,7 +33,7 @@ struct OpeningTests {
         }
         let store = try Store(path: file.path, configuration: configuration())
         #expect(try await store.read { try Player.fetchCount($0) } == 3)
-        // Any program's writes are in history from the first on.
+        // History has any program's writes from the first opening on.
         let other = try DatabaseQueue(path: file.path)
         try await other.write { db in try db.execute(sql: "UPDATE player SET score = 1") }
         #expect(try await store.historyCount() == 1)
@@ -120,7 +120,7 @@ struct OpeningTests {
             try store.close()
         }
         try Store(path: file.path, configuration: developing(note, "CREATE TABLE tag (name TEXT PRIMARY KEY)")).close()
-        // A migration that is gone is a change as well.
+        // A removed migration is a change too.
         let fewer = try Store(path: file.path, configuration: developing(note))
         #expect(try await fewer.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM note") } == 0)
         #expect(try await fewer.status().tracked == ["note"])

@@ -42,7 +42,7 @@ struct QueryGenerationTests {
 
 @Suite("Blocking forms")
 struct BlockingTests {
-    /// Not async: as code without concurrency calls them.
+    /// Not async, like a call from code without concurrency.
     private func count(_ store: Store) throws -> Int {
         try store.writeAndWait(author: "script") { db in try db.execute(sql: "DELETE FROM player WHERE id = 3") }
         return try store.readAndWait { db in try Player.fetchCount(db) }

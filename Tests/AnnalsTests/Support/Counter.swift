@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Counts from anywhere.
+/// A counter that any thread can use.
 final class Counter: Sendable {
     private let count = Mutex(0)
 

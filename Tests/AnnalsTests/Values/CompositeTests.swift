@@ -62,7 +62,7 @@ struct CompositeTests {
         #expect(row?["home_since"] == date.databaseValue)
         #expect(row?["home_tags"] == #"["a","b"]"#.databaseValue)
         #expect(row?["work_city"] == "Bonn".databaseValue)
-        // Absent again: every column of it is NULL.
+        // Absent again: all its columns are NULL.
         var first = customers[0]
         first.work = nil
         first.name = "An"

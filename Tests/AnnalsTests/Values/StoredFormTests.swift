@@ -111,7 +111,7 @@ struct StoredFormTests {
         #expect(lower?.databaseValue == UUID(uuidString: "00112233-4455-6677-8899-AABBCCDDEEFF")?.databaseValue)
         #expect(Data([9, 0, 1]).dropFirst().databaseValue == Data([0, 1]).databaseValue)
         #expect(true.databaseValue == 1.databaseValue)
-        // A dictionary's order in memory is another one each time.
+        // The order of a dictionary in memory differs each time.
         var counts: [String: Int] = [:]
         for number in (0..<40).shuffled() { counts["k\(number)"] = number }
         func json(_ counts: [String: Int]) throws -> String {
