@@ -1,6 +1,6 @@
 public import AnnalsHTTP
 public import AnnalsReplica
-public import AnnalsStore
+import AnnalsStore
 
 extension HTTPClient.Configuration {
     /// The configuration of a client for a relay with this trust.

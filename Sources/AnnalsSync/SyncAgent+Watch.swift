@@ -1,7 +1,7 @@
 import AnnalsCore
 package import AnnalsHistory
 import AnnalsReplica
-package import AnnalsStore
+import AnnalsStore
 import AnnalsWire
 import Logging
 

@@ -1,6 +1,6 @@
 import AnnalsCore
 import AnnalsSchema
-public import AnnalsStore
+import AnnalsStore
 import GRDB
 
 /// Rows as they were read, and the edits of them. This is the state of an `EditContext` as a value.

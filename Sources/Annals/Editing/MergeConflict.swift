@@ -1,4 +1,4 @@
-public import AnnalsStore
+import AnnalsStore
 public import GRDB
 
 /// A row that was edited or deleted here, and that others changed or deleted since it was read.

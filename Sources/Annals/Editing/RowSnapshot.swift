@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsSchema
 import AnnalsSQLite
-public import AnnalsStore
+import AnnalsStore
 public import GRDB
 
 /// The values of a row at one moment, by column.

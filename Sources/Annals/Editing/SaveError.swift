@@ -1,5 +1,5 @@
 public import AnnalsCore
-public import AnnalsStore
+import AnnalsStore
 import GRDB
 
 /// Why a save or a write was refused. Nothing was changed.

@@ -1,7 +1,7 @@
 package import AnnalsCore
 import AnnalsSchema
 import AnnalsSQLite
-package import AnnalsWire
+import AnnalsWire
 package import GRDB
 
 /// The progress of a join that creates a space.
