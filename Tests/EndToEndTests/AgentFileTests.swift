@@ -40,7 +40,7 @@ struct AgentFileTests {
             ("stores: []\n", "the file lists no store"), ("", "the file lists no store"),
             ("store:\n  - a.db\n", "line 2: store is not a setting"),
             ("stores:\n  - path: a.db\n    token: x\n", "line 3: token is not a setting"), ("stores: a.db\n", "a list of stores"),
-            ("stores: [a.db, a.db]\n", "the store a.db is listed twice"), ("stores: [a\n", "the file is not valid YAML"),
+            ("stores: [a.db, a.db]\n", "a.db is listed twice"), ("stores: [a\n", "the file is not valid YAML"),
         ])
     func refusals(_ text: String, _ words: String) async throws {
         try await Workshop.with { shop in

@@ -172,7 +172,7 @@ import Testing
             try await serve("good.pem", "good.pem", "contains no readable private key")
             try await serve("good.pem", "other.key", "does not belong")
             try await serve("old.pem", "old.key", "expired on")
-            try await shop.fail(64, "Give --tls-cert and --tls-key together", "relay", "serve", "--data", "data", "--tls-cert", "good.pem")
+            try await shop.fail(64, "give --tls-cert and --tls-key together", "relay", "serve", "--data", "data", "--tls-cert", "good.pem")
             #expect(!shop.exists("data"))
             // With TLS other addresses than this machine's own are allowed without more.
             try await shop.fail(78, "unencrypted", "relay", "serve", "--data", "data", "--listen", "0.0.0.0:0")

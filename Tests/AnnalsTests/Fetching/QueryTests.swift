@@ -58,7 +58,7 @@ struct QueryTests {
         for query in [TodoItem.query.ascending("titel"), TodoItem.query.and(Column("titel") == "x")] {
             let error = await #expect(throws: AnnalsError.self) { _ = try await store.fetch(query) }
             #expect(error?.code == .usage)
-            #expect(error?.description == "the table todo has no column titel. It has id, title, rank, projectId")
+            #expect(error?.description == "the table todo has no column titel. Its columns are id, title, rank, projectId")
             let inside = await #expect(throws: AnnalsError.self) { try await store.read { db in _ = try TodoItem.fetch(query, in: db) } }
             #expect(inside?.description == error?.description)
         }

@@ -33,7 +33,7 @@ struct TransportConformanceTests {
         }
         #expect(failures.contains { $0.contains("a repeated push must be answered with its positions") }, "\(failures)")
         #expect(failures.contains { $0.contains("a waiting pull must return") }, "\(failures)")
-        #expect(failures.contains { $0.contains("a push of damaged bytes is refused") }, "\(failures)")
+        #expect(failures.contains { $0.contains("a push of damaged bytes must be refused") }, "\(failures)")
     }
 }
 

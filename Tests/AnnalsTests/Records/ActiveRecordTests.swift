@@ -148,7 +148,7 @@ struct PatchTests {
         let unknown = await #expect(throws: AnnalsError.self) {
             try await store.apply(Patch<Author>().setting("nam", to: "x"), to: UUID())
         }
-        #expect(unknown?.description == "the table author has no column nam. It has id, name, email")
+        #expect(unknown?.description == "the table author has no column nam. Its columns are id, name, email")
     }
 
     @Test("is made of what differs between two values of the app's own types")
