@@ -143,9 +143,9 @@ package struct SchemaReader {
 
     /// A default that is one word or quoted name is text to SQLite where it stands, and a column's name anywhere else.
     private static func spelledOut(_ value: String) -> String {
-        let tokens = SQLText(value).tokens
+        let tokens = SQLToken.all(in: value)
         let keywords = ["NULL", "TRUE", "FALSE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP"]
-        guard tokens.count == 1, let word = tokens[0].identifier, !keywords.contains(where: tokens[0].isKeyword) else { return value }
+        guard tokens.count == 1, let word = tokens[0].identifier, !keywords.contains(where: tokens[0].isWord) else { return value }
         return "'\(word.replacing("'", with: "''"))'"
     }
 

@@ -154,7 +154,7 @@ enum SchemaStatement {
     /// A trigger's table may be named with its schema, which SQLite keeps, and which is another one there.
     private static func withoutSchemaOfTable(_ sql: String) -> String {
         var bytes = Array(sql.utf8)
-        let tokens = SQLToken.all(in: bytes)
+        let tokens = SQLToken.all(in: sql)
         guard let on = tokens.firstIndex(where: { $0.isWord("ON") }), tokens.indices.contains(on + 2), tokens[on + 2].isSymbol(".") else {
             return sql
         }
