@@ -5,14 +5,13 @@ package import GRDB
 
 /// The store's hybrid clock, kept in the file because every process that records shares it.
 ///
-/// What is sealed here moves it through annals_transactions itself, whose newest row is read anyway. Only times seen
+/// What is sealed here moves it through the table of transactions itself, whose newest row is read anyway. Only times seen
 /// elsewhere need `save`: whoever records an imported transaction loads the clock first, observes, and saves it.
 package enum StoreClock {
     /// The clock as of the newest transaction and of everything saved.
     package static func load(_ db: Database) throws -> HybridClock {
         let saved = try saved(db)
-        let newest = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT time, time_counter, origin FROM main.annals_transactions ORDER BY number DESC LIMIT 1"))
+        let newest = try TransactionTable(db).newestTime()
         // An imported transaction bears its author's clock, which may be wrong by years.
         guard let newest, try newest.value("origin") != TransactionOrigin.imported.rawValue else { return HybridClock(last: saved) }
         return HybridClock(
@@ -50,4 +49,7 @@ package enum TransactionOrigin: Int, Hashable, Sendable, CaseIterable {
     case imported = 3
     /// The outbox laid on top of what was pulled.
     case rebase = 4
+
+    /// Those of the store's own work, which travel.
+    package static let own: [TransactionOrigin] = [.local, .external, .migration]
 }

@@ -176,14 +176,14 @@ package struct TableRepair {
 
     private mutating func note(_ definition: DeclaredTable) throws {
         guard definition.shape != table.shape else { return }
-        try db.execute(sql: "UPDATE main.annals_tables SET shape = ? WHERE id = ?", arguments: [definition.shape, table.id])
+        try TrackedTable.set(shape: definition.shape, of: table.id, db)
     }
 
     /// No more changes come to this list. What notes are left concern rows that nobody can tell any more.
     private func end(as state: TrackedTable.State) throws {
         try CaptureTriggers.remove(db, id: table.id)
         try Evictions.forget(db, table.id)
-        try db.execute(sql: "UPDATE main.annals_tables SET state = ? WHERE id = ?", arguments: [state.rawValue, table.id])
+        try TrackedTable.set(state: state, of: table.id, db)
     }
 }
 

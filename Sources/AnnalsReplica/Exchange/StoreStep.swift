@@ -96,6 +96,6 @@ package struct StoreStep {
 
     /// The number of history's newest transaction; zero before the first.
     package func newestTransaction() throws -> Int64 {
-        try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions") ?? 0
+        try TransactionTable(db).newest() ?? 0
     }
 }

@@ -3,7 +3,18 @@ package import AnnalsCore
 import AnnalsWire
 package import GRDB
 
+/// What does not fit into the outbox's own rows.
 extension Outbox {
+    static let partsSchema = """
+        CREATE TABLE annals_outbox_parts (
+            id INTEGER PRIMARY KEY,
+            sequence INTEGER NOT NULL,
+            part INTEGER NOT NULL,
+            body BLOB NOT NULL,
+            UNIQUE (sequence, part)
+        );
+        """
+
     /// Takes the parts of one transaction as they are filled, all but the last, which goes into the outbox's own row. A body
     /// too large for a part is cut into pieces, which are parts.
     package final class PartWriter {
@@ -61,7 +72,7 @@ extension Outbox {
         }
 
         private func insert(_ pieces: [[UInt8]]) throws {
-            let sequence = try sequence ?? ((Int64.fetchOne(db, sql: "SELECT max(sequence) FROM annals_outbox") ?? 0) + 1)
+            let sequence = try sequence ?? ((Outbox.last(db) ?? 0) + 1)
             self.sequence = sequence
             let statement = try PreparedStatement(db, "INSERT INTO annals_outbox_parts (sequence, part, body) VALUES (?1, ?2, ?3)")
             statement.bind(1, sequence)
@@ -77,11 +88,21 @@ extension Outbox {
         try db.execute(sql: "DELETE FROM annals_outbox_parts WHERE sequence = ?", arguments: [sequence])
     }
 
+    static func deleteParts(_ db: Database, through sequence: Int64) throws {
+        try db.cachedStatement(sql: "DELETE FROM annals_outbox_parts WHERE sequence <= ?").execute(arguments: [sequence])
+    }
+
+    package static func deleteAllParts(_ db: Database) throws {
+        try db.execute(sql: "DELETE FROM annals_outbox_parts")
+    }
+
+    static func moveParts(_ db: Database, _ sequence: Int64, to place: Int64) throws {
+        try db.execute(sql: "UPDATE annals_outbox_parts SET sequence = ? WHERE sequence = ?", arguments: [place, sequence])
+    }
+
     /// A part of a row's body; the last is the body of a row that has no others.
     package static func body(_ db: Database, of sequence: Int64, part: Int, parts: Int) throws -> [UInt8] {
-        guard part < parts - 1 else {
-            return try StoredBlob(db, table: "annals_outbox", column: "body", row: sequence, .read).read()
-        }
+        guard part < parts - 1 else { return try body(db, of: sequence).read() }
         let sql = "SELECT id FROM annals_outbox_parts WHERE sequence = ? AND part = ?"
         guard let row = try Int64.fetchOne(db, sql: sql, arguments: [sequence, part]) else { throw Corruption("annals_outbox_parts") }
         return try StoredBlob(db, table: "annals_outbox_parts", column: "body", row: row, .read).read()

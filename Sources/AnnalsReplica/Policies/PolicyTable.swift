@@ -40,6 +40,25 @@ package enum PolicyTable {
         }
     }
 
+    static func forgetShared(_ db: Database) throws {
+        try db.execute(sql: "DELETE FROM annals_policies WHERE here = 0")
+    }
+
+    /// Writes the space's into a table of that name in an attached snapshot.
+    static func copyShared(_ db: Database, to table: String) throws {
+        try db.execute(
+            sql: "CREATE TABLE \(table) AS SELECT name, column_name, aspect, policy FROM main.annals_policies WHERE here = 0")
+    }
+
+    /// Takes in the space's from a snapshot's table.
+    static func takeInShared(from table: String, _ db: Database) throws {
+        try db.execute(
+            sql: """
+                INSERT INTO annals_policies (here, name, column_name, aspect, policy)
+                SELECT 0, name, column_name, aspect, policy FROM \(table)
+                """)
+    }
+
     /// Those in force, under the names of this store. What it lacks has none here.
     package static func load(_ db: Database, for tables: TrackedTables) throws -> [PolicyInForce] {
         let all = try load(db)

@@ -30,8 +30,7 @@ package struct UnconfirmedAuthors {
     /// Whether nothing but the snapshot says what the author's newest entry is.
     package func holds(_ author: ReplicaID, _ db: Database) throws -> Bool {
         guard !replicas.contains(author) else { return true }
-        let statement = try db.cachedStatement(sql: "SELECT NOT EXISTS (SELECT 1 FROM annals_authors WHERE replica = ?)")
-        return try Bool.fetchOne(statement, arguments: [Data(author.bytes)]) ?? true
+        return try !AuthorChains.knows(author, db)
     }
 
     /// All that is known of authors is from a snapshot at that position.

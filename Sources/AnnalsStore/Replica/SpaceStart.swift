@@ -169,8 +169,8 @@ extension Store {
         try HighestKeys.noteRows(db, tables)
         // What was written since an earlier beginning is in the rows. Only the entry that the relay may know stays.
         let sent = try Push.load(db)?.lastSequence ?? 0
-        try db.execute(sql: "DELETE FROM annals_outbox_parts")
-        try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence > ?", arguments: [sent])
+        try Outbox.deleteAllParts(db)
+        try Outbox.delete(db, after: sent)
         if state.position == .zero, state.lastCounter == .zero, sent == 0 { try Outbox.append(db, schemaRow(step, tables)) }
         // Another store's first entry is known; the digest of an own one, which may still be to be sent, is not.
         var authors = try AuthorChains.all(db)

@@ -43,7 +43,7 @@ public struct StoreStatus: Sendable {
 
     /// Reads the status in one access. Other programs' writes count once they are recorded. Costs the same at any size.
     package init(_ db: Database) throws {
-        guard try db.tableExists("annals_meta") else { return }
+        guard try db.tableExists(MetaTable.name) else { return }
         tracked = try TrackedTable.fetchTracked(db).map(\.name).sorted()
         untrackedReferences = try UntrackedReference.fetchAll(db, tracked: tracked)
         let bounds = try HistoryBounds(db)
