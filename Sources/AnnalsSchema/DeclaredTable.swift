@@ -125,6 +125,16 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
         return columns.indices.filter { [.text, .blob, .any].contains(columns[$0].affinity) && !naming.contains($0) }
     }
 
+    /// Looks rows up by the key, whose values are the parameters in its order, and has the columns in theirs.
+    ///
+    /// - Parameters:
+    ///   - source: in SQL, where the rows are; nil for the table itself.
+    ///   - selected: in SQL, what is taken for the columns; nil for the columns themselves.
+    package func lookup(in source: String? = nil, selecting selected: [String]? = nil, _ comparison: String = "=") -> String {
+        let columns = selected ?? columns.map { SQL.quote($0.name) }
+        return "SELECT \(columns.joined(separator: ", ")) FROM \(source ?? SQL.quote(name)) WHERE \(keyCondition(comparison))"
+    }
+
     /// What finds the row of a key, whose parts are bound to ?1, ?2 and so on.
     package func keyCondition(_ comparison: String = "=") -> String {
         primaryKey.enumerated().map { "\(SQL.quote(columns[$1].name)) \(comparison) ?\($0 + 1)\(keyCollate($0))" }.joined(

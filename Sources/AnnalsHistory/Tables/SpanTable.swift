@@ -34,7 +34,8 @@ package struct SpanTable {
 
     /// The last raw change up to a transaction.
     func end(of list: Int64, upTo number: Int64) throws -> Int64? {
-        try self.number("SELECT last FROM main.annals_spans WHERE table_id = ? AND number <= ? ORDER BY number DESC LIMIT 1", [list, number])
+        try self.number(
+            "SELECT last FROM main.annals_spans WHERE table_id = ? AND number <= ? ORDER BY number DESC LIMIT 1", [list, number])
     }
 
     func end(of list: Int64, in number: Int64) throws -> Int64? {

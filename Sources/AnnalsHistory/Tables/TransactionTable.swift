@@ -36,7 +36,8 @@ package struct TransactionTable {
     /// The newest that was committed here at or before a moment, in milliseconds since 1970. An imported one has its author's time.
     func newest(committedBy moment: Int64) throws -> Int64? {
         try number(
-            "SELECT max(number) FROM main.annals_transactions WHERE origin <> ? AND time <= ?", [TransactionOrigin.imported.rawValue, moment])
+            "SELECT max(number) FROM main.annals_transactions WHERE origin <> ? AND time <= ?",
+            [TransactionOrigin.imported.rawValue, moment])
     }
 
     /// How many there are after a number.

@@ -47,7 +47,9 @@ package struct OutboxFiller {
         var known: FootprintKey?
         while let row = try cursor.next() {
             last = try row.number("number")
-            guard let origin = try TransactionOrigin(rawValue: row.value("origin")), TransactionOrigin.own.contains(origin) else { continue }
+            guard let origin = try TransactionOrigin(rawValue: row.value("origin")), TransactionOrigin.own.contains(origin) else {
+                continue
+            }
             let reader = try changes ?? NetChanges(db, tables: tables)
             changes = reader
             let key = try known ?? footprintKey()
