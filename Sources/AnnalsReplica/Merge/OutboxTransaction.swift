@@ -1,4 +1,5 @@
 package import AnnalsCore
+package import AnnalsMerge
 package import AnnalsRows
 package import AnnalsWire
 
@@ -14,11 +15,6 @@ package struct OutboxTransaction {
     package var schema: SchemaEntry?
     /// By the number of a change: its row as the author found and left it, where a policy settles rows as a whole.
     var wholeRows: [Int: WholeRow] = [:]
-
-    struct WholeRow {
-        package var before: [Value]
-        package var after: [Value]
-    }
 
     /// One that was never in the outbox.
     package init(info: TransactionInfo, changes: [TableChange]) {
@@ -49,18 +45,5 @@ package struct OutboxTransaction {
         schema = rest.schema
         self.changes = changes
         self.journal = journal
-    }
-}
-
-/// One row's change with its table, as the merge rules see it.
-package struct TableChange {
-    package var table: String
-    package var change: RowChange
-    package var mark: RowMark?
-
-    package init(table: String, change: RowChange, mark: RowMark? = nil) {
-        self.table = table
-        self.change = change
-        self.mark = mark
     }
 }

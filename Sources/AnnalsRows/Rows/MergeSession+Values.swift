@@ -8,7 +8,7 @@ import GRDB
 extension MergeSession {
     /// The row of a name, compared as the name's index does.
     package func row(named name: CandidateKey, in table: RowTable) throws -> [Value]? {
-        guard let index = table.nameIndexes.first(where: { $0.places == name.places }) else { return nil }
+        guard let index = table.mergeTable.candidateKeys.first(where: { $0.places == name.places }) else { return nil }
         let statement = try table.statement(for: index) { try prepared(Self.query(index, table.definition)) }
         for (number, value) in name.values.enumerated() { statement.bind(number + 1, value) }
         defer { statement.reset() }
