@@ -121,7 +121,8 @@ struct StatusTests {
             let url = try await shop.relay()
             let port = try #require(url.split(separator: ":").last)
             try await shop.fail(
-                78, "cannot listen at 127.0.0.1:\(port): address already in use. Another program", "relay", "serve", "--data", "d", "--listen",
+                78, "cannot listen at 127.0.0.1:\(port): address already in use. Another program", "relay", "serve", "--data", "d",
+                "--listen",
                 "127.0.0.1:\(port)", "--no-auth")
         }
     }
