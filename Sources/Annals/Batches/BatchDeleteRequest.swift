@@ -1,5 +1,5 @@
 import AnnalsCore
-public import AnnalsStore
+import AnnalsStore
 public import GRDB
 
 /// Deletes all rows that a request selects, or the rows of a list, in one transaction and without reading them into memory.

@@ -1,4 +1,4 @@
-public import AnnalsStore
+import AnnalsStore
 
 /// What the result of a batch request contains.
 public enum BatchResultType: Sendable {

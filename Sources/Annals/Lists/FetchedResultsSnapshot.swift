@@ -1,4 +1,4 @@
-public import AnnalsStore
+import AnnalsStore
 
 /// A list at one moment: its sections, its items in order, and the changes since the snapshot before.
 ///
