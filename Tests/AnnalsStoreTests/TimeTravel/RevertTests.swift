@@ -88,7 +88,7 @@ struct RevertTests {
         try await shop.write(
             "DELETE FROM customer WHERE id = 2; INSERT INTO invoice VALUES(2, NULL, 7); UPDATE customer SET city = 'x' WHERE id = 3")
         try await expectRefusal(
-            shop, 1, .rowsDiffer, "id = 3 of customer (city); id = 2 of customer is gone; id = 2 of invoice was inserted again")
+            shop, 1, .rowsDiffer, "id = 3 of customer (city); id = 2 of customer was deleted; id = 2 of invoice was inserted again")
         #expect(try await shop.store.revert(transaction: 1, force: true).forced == 3)
         #expect(
             try await shop.store.read { try String.fetchAll($0, sql: "SELECT customer || ' ' || total FROM invoice") } == ["1 5", "1 6"])
