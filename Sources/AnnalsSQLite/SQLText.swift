@@ -1,45 +1,17 @@
-/// The tokens of a CREATE statement, as SQLite's own tokenizer splits it.
+/// What a CREATE statement says, by its tokens.
 ///
 /// It is used only for facts that the schema tables do not provide: CHECK constraints, generated columns and the
 /// expressions of an index.
 package struct SQLText {
-    package struct Token: Hashable {
-        package enum Kind { case word, quotedName, literal, symbol }
-        package var kind: Kind
-        /// As written, including quotes.
-        package var text: String
-        /// The range in bytes.
-        package var range: Range<Int>
-
-        package func isKeyword(_ keyword: String) -> Bool {
-            kind == .word && text.isSameIdentifier(as: keyword)
-        }
-
-        /// The name of this token without quotes. nil for a literal or a symbol.
-        package var identifier: String? {
-            switch kind {
-            case .word: return text
-            case .literal, .symbol: return nil
-            case .quotedName:
-                let inner = String(text.dropFirst().dropLast())
-                guard let quote = text.first, quote != "[" else { return inner }
-                return inner.replacing("\(quote)\(quote)", with: "\(quote)")
-            }
-        }
-    }
-
-    package let tokens: [Token]
+    private let tokens: [SQLToken]
 
     package init(_ sql: String) {
-        var scanner = Scanner(bytes: Array(sql.utf8))
-        var tokens: [Token] = []
-        while let token = scanner.next() { tokens.append(token) }
-        self.tokens = tokens
+        tokens = SQLToken.all(in: sql)
     }
 
     /// The text after the name of the table or index, with single spaces and without comments.
     package var normalizedBody: String {
-        let start = tokens.firstIndex { $0.text == "(" } ?? tokens.endIndex
+        let start = tokens.firstIndex { $0.isSymbol("(") } ?? tokens.endIndex
         return tokens[start...].map(\.text).joined(separator: " ")
     }
 
@@ -48,15 +20,15 @@ package struct SQLText {
     package var comparable: String { Self.comparable(tokens[...]) }
 
     /// The same for the text after the name of the table or index.
-    package var comparableBody: String { Self.comparable(tokens[(tokens.firstIndex { $0.text == "(" } ?? tokens.endIndex)...]) }
+    package var comparableBody: String { Self.comparable(tokens[(tokens.firstIndex { $0.isSymbol("(") } ?? tokens.endIndex)...]) }
 
-    private static func comparable(_ tokens: ArraySlice<Token>) -> String {
+    private static func comparable(_ tokens: ArraySlice<SQLToken>) -> String {
         tokens.map { $0.identifier?.foldedIdentifier ?? $0.text }.joined(separator: " ")
     }
 
     /// The module of a CREATE VIRTUAL TABLE statement.
     package var virtualTableModule: String? {
-        guard let using = tokens.firstIndex(where: { $0.isKeyword("USING") }), using + 1 < tokens.count else { return nil }
+        guard let using = tokens.firstIndex(where: { $0.isWord("USING") }), using + 1 < tokens.count else { return nil }
         return tokens[using + 1].identifier
     }
 
@@ -64,21 +36,21 @@ package struct SQLText {
     package var isAfterTrigger: Bool {
         let keywords = ["BEFORE", "AFTER", "INSTEAD", "DELETE", "INSERT", "UPDATE"]
         // The trigger's name comes first. It can only be one of these keywords if it is quoted.
-        return tokens.first { token in keywords.contains { token.isKeyword($0) } }?.isKeyword("AFTER") ?? false
+        return tokens.first { token in keywords.contains { token.isWord($0) } }?.isWord("AFTER") ?? false
     }
 
     /// The expressions of a CREATE INDEX statement, one for each column, without ASC or DESC.
     package var indexExpressions: [String] {
         parenthesized(from: 0).map { part in
-            let isOrdered = tokens[part].last.map { $0.isKeyword("ASC") || $0.isKeyword("DESC") } ?? false
+            let isOrdered = tokens[part].last.map { $0.isWord("ASC") || $0.isWord("DESC") } ?? false
             return source(isOrdered ? part.dropLast() : part)
         }
     }
 
     /// The WHERE clause of a CREATE INDEX statement, without the table's name before columns.
     package var indexCondition: String? {
-        guard let open = tokens.firstIndex(where: { $0.text == "(" }), let close = closing(open),
-            close + 1 < tokens.count, tokens[close + 1].isKeyword("WHERE")
+        guard let open = tokens.firstIndex(where: { $0.isSymbol("(") }), let close = closing(open),
+            close + 1 < tokens.count, tokens[close + 1].isWord("WHERE")
         else { return nil }
         let condition = (close + 2)..<tokens.count
         return source(condition, leavingOut: condition.filter(isOfQualifier))
@@ -87,15 +59,15 @@ package struct SQLText {
     /// Whether a token is the name or the dot of a qualifier, as in `t.` of `t.a`. The dot in `BETWEEN .5 AND 1.5` is
     /// not.
     private func isOfQualifier(_ index: Int) -> Bool {
-        let name = tokens[index].text == "." ? index - 1 : index
-        guard name >= 0, name + 2 < tokens.count, tokens[name + 1].text == "." else { return false }
+        let name = tokens[index].isSymbol(".") ? index - 1 : index
+        guard name >= 0, name + 2 < tokens.count, tokens[name + 1].isSymbol(".") else { return false }
         return tokens[name].identifier != nil && tokens[name + 2].identifier != nil
     }
 
     /// The expressions of the CHECK constraints in a CREATE TABLE statement.
     package var checkExpressions: [String] {
         tokens.indices.compactMap { index in
-            guard tokens[index].isKeyword("CHECK"), index + 1 < tokens.count, tokens[index + 1].text == "(", let close = closing(index + 1)
+            guard tokens[index].isWord("CHECK"), index + 1 < tokens.count, tokens[index + 1].isSymbol("("), let close = closing(index + 1)
             else { return nil }
             return tokens[(index + 2)..<close].map(\.text).joined(separator: " ")
         }
@@ -107,8 +79,8 @@ package struct SQLText {
         let definition = parenthesized(from: 0).first { part in
             tokens[part].first?.identifier?.isSameIdentifier(as: column) ?? false
         }
-        guard let definition, let keyword = definition.first(where: { tokens[$0].isKeyword("AS") }),
-            keyword + 1 < definition.upperBound, tokens[keyword + 1].text == "(", let close = closing(keyword + 1)
+        guard let definition, let keyword = definition.first(where: { tokens[$0].isWord("AS") }),
+            keyword + 1 < definition.upperBound, tokens[keyword + 1].isSymbol("("), let close = closing(keyword + 1)
         else { return nil }
         let others = inlined.filter { !$0.isSameIdentifier(as: column) }
         return source((keyword + 2)..<close) { name in
@@ -119,7 +91,7 @@ package struct SQLText {
 
     /// The parts between the first opening parenthesis and its closing one, split at the commas.
     private func parenthesized(from start: Int) -> [Range<Int>] {
-        guard let open = tokens[start...].firstIndex(where: { $0.text == "(" }), let close = closing(open) else { return [] }
+        guard let open = tokens[start...].firstIndex(where: { $0.isSymbol("(") }), let close = closing(open) else { return [] }
         var parts: [Range<Int>] = []
         var begin = open + 1
         var depth = 0
@@ -139,8 +111,8 @@ package struct SQLText {
     private func closing(_ open: Int) -> Int? {
         var depth = 0
         for index in open..<tokens.count {
-            if tokens[index].text == "(" { depth += 1 }
-            if tokens[index].text == ")" { depth -= 1 }
+            if tokens[index].isSymbol("(") { depth += 1 }
+            if tokens[index].isSymbol(")") { depth -= 1 }
             if depth == 0 { return index }
         }
         return nil
@@ -159,77 +131,5 @@ package struct SQLText {
             end = token.range.upperBound
         }
         return text
-    }
-
-    private struct Scanner {
-        let bytes: [UInt8]
-        var position = 0
-
-        mutating func next() -> Token? {
-            skipSpaceAndComments()
-            guard position < bytes.count else { return nil }
-            let start = position
-            let kind: Token.Kind
-            switch bytes[position] {
-            case UInt8(ascii: "'"):
-                skipQuoted(closing: UInt8(ascii: "'"))
-                kind = .literal
-            case UInt8(ascii: "\""), UInt8(ascii: "`"):
-                skipQuoted(closing: bytes[position])
-                kind = .quotedName
-            case UInt8(ascii: "["):
-                position = bytes[position...].firstIndex(of: UInt8(ascii: "]")).map { $0 + 1 } ?? bytes.count
-                kind = .quotedName
-            case let first where Self.isNameByte(first):
-                while position < bytes.count, Self.isNameByte(bytes[position]) { position += 1 }
-                kind = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) ? .literal : .word
-            default:
-                position += 1
-                kind = .symbol
-            }
-            return Token(kind: kind, text: String(decoding: bytes[start..<position], as: UTF8.self), range: start..<position)
-        }
-
-        private mutating func skipSpaceAndComments() {
-            while position < bytes.count {
-                if [9, 10, 12, 13, 32].contains(bytes[position]) {
-                    position += 1
-                } else if startsComment("--") {
-                    position = bytes[position...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
-                } else if startsComment("/*") {
-                    position += 2
-                    while position < bytes.count, !startsComment("*/") { position += 1 }
-                    position = min(position + 2, bytes.count)
-                } else {
-                    return
-                }
-            }
-        }
-
-        private func startsComment(_ mark: String) -> Bool {
-            bytes[position...].starts(with: mark.utf8)
-        }
-
-        /// Skips the closing quote. A doubled quote is a part of the text.
-        private mutating func skipQuoted(closing quote: UInt8) {
-            position += 1
-            while position < bytes.count {
-                let isQuote = bytes[position] == quote
-                position += 1
-                guard isQuote else { continue }
-                guard position < bytes.count, bytes[position] == quote else { return }
-                position += 1
-            }
-        }
-
-        /// Letters, digits, _, $ and all characters beyond ASCII, as in SQLite's names.
-        private static func isNameByte(_ byte: UInt8) -> Bool {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                UInt8(ascii: "_"), UInt8(ascii: "$"), 0x80...:
-                true
-            default: false
-            }
-        }
     }
 }

@@ -30,7 +30,7 @@ package struct TriggerDefinition: Hashable, Sendable {
     /// nil if the text is not a CREATE TRIGGER statement that can be parsed.
     package init?(sql: String) {
         let source = Array(sql.utf8)
-        var scanner = TriggerScanner(tokens: SQLToken.all(in: source)[...])
+        var scanner = TriggerScanner(tokens: SQLToken.all(in: sql)[...])
         guard let header = scanner.header(), let (condition, body) = scanner.conditionAndBody() else { return nil }
         var statements: [TriggerStatement] = []
         for tokens in body.split(omittingEmptySubsequences: false, whereSeparator: { $0.isSymbol(";") }) {
@@ -132,19 +132,18 @@ private struct TriggerScanner {
         guard skip("OF") else { return (.update, []) }
         var columns: [String] = []
         repeat {
-            guard let column = tokens.popFirst(), column.isName else { return nil }
-            columns.append(column.text)
+            guard let column = tokens.popFirst()?.name else { return nil }
+            columns.append(column)
         } while skipComma()
         return (.update, columns)
     }
 
     /// A name with or without a schema.
     private mutating func name() -> String? {
-        guard let first = tokens.popFirst(), first.isName else { return nil }
-        guard tokens.first?.isSymbol(".") == true else { return first.text }
+        guard let first = tokens.popFirst()?.name else { return nil }
+        guard tokens.first?.isSymbol(".") == true else { return first }
         tokens.removeFirst()
-        guard let second = tokens.popFirst(), second.isName else { return nil }
-        return second.text
+        return tokens.popFirst()?.name
     }
 
     private mutating func skip(_ word: String) -> Bool {

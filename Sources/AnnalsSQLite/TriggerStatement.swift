@@ -34,7 +34,7 @@ package struct TriggerStatement: Hashable, Sendable {
     }
 
     package static func words(in tokens: ArraySlice<SQLToken>) -> Set<String> {
-        Set(tokens.lazy.filter(\.isName).map(\.text.foldedIdentifier))
+        Set(tokens.compactMap(\.name?.foldedIdentifier))
     }
 
     /// The words with which a statement in a trigger can begin.
@@ -62,12 +62,12 @@ package struct TriggerStatement: Hashable, Sendable {
         default:
             return nil
         }
-        guard var table = rest.popFirst(), table.isName else { return nil }
+        guard var table = rest.popFirst()?.name else { return nil }
         if rest.first?.isSymbol(".") == true {
-            guard let qualified = rest.dropFirst().first, qualified.isName else { return nil }
+            guard let qualified = rest.dropFirst().first?.name else { return nil }
             table = qualified
         }
-        return .writes(table: table.text, event: event)
+        return .writes(table: table, event: event)
     }
 
     /// The tokens from the verb on. A leading WITH clause ends with the parenthesis before the verb.
@@ -90,8 +90,8 @@ package struct TriggerStatement: Hashable, Sendable {
 
     private static func functions(in tokens: ArraySlice<SQLToken>) -> Set<String> {
         var functions: Set<String> = []
-        for index in tokens.indices.dropLast() where tokens[index].isName && tokens[index + 1].isSymbol("(") {
-            functions.insert(tokens[index].text.foldedIdentifier)
+        for index in tokens.indices.dropLast() where tokens[index + 1].isSymbol("(") {
+            if let name = tokens[index].name { functions.insert(name.foldedIdentifier) }
         }
         return functions
     }

@@ -87,7 +87,7 @@ extension DeclaredTable {
     fileprivate func places(in sql: String) -> [Int]? {
         var (places, expressions, seen): (Set<Int>, [String], Set<String>) = ([], [sql], [])
         while let expression = expressions.popLast() {
-            for name in SQLText(expression).tokens.compactMap(\.identifier) where seen.insert(name.foldedIdentifier).inserted {
+            for name in SQLToken.all(in: expression).compactMap(\.identifier) where seen.insert(name.foldedIdentifier).inserted {
                 if let place = place(of: name) { places.insert(place) }
                 guard let generated = generatedColumns.first(where: { $0.name.isSameIdentifier(as: name) }) else { continue }
                 guard let sql = generated.expression else { return nil }
@@ -114,9 +114,9 @@ extension DeclaredTable.Column {
     /// in one program only.
     private var valueForNull: String? {
         guard isNotNull, let defaultSQL else { return nil }
-        let tokens = SQLText(defaultSQL).tokens
+        let tokens = SQLToken.all(in: defaultSQL)
         // A single word is TRUE, CURRENT_TIME or the like.
-        if tokens.count == 1, let name = tokens[0].identifier { return tokens[0].isKeyword("NULL") ? nil : name }
+        if tokens.count == 1, let name = tokens[0].identifier { return tokens[0].isWord("NULL") ? nil : name }
         return tokens.contains { $0.identifier != nil } ? nil : "(\(defaultSQL))"
     }
 }

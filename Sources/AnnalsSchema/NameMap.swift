@@ -66,15 +66,14 @@ package struct NameMap: Hashable, Sendable {
     /// Replaces names in SQL text over one table's columns, word by word. A name that is a function or a parameter stays.
     package func expression(_ sql: String, of table: String) -> String {
         guard let names = tables[table.foldedIdentifier] else { return sql }
-        let tokens = SQLText(sql).tokens
+        let tokens = SQLToken.all(in: sql)
         let source = Array(sql.utf8)
         var text: [UInt8] = []
         var end = 0
         for (index, token) in tokens.enumerated() {
             guard let name = token.identifier else { continue }
             let next = index + 1 < tokens.count ? tokens[index + 1].text : ""
-            let before = index > 0 ? tokens[index - 1].text : ""
-            if next == "(" && token.kind == .word || [":", "@", "$"].contains(before) { continue }
+            if next == "(" && token.kind == .word { continue }
             let isTable = next == "." && name.isSameIdentifier(as: table)
             guard let other = isTable ? names.name : names.columns[name.foldedIdentifier] else { continue }
             text += source[end..<token.range.lowerBound] + Array(SQL.quote(other).utf8)

@@ -14,7 +14,7 @@ package enum SchemaReach {
         guard !foreign.isEmpty else { return true }
         let reached = Set(foreign)
         return try String.fetchAll(db, sql: "SELECT sql FROM main.sqlite_master WHERE sql IS NOT NULL").allSatisfy { sql in
-            !SQLToken.all(in: Array(sql.utf8)).contains { $0.isName && reached.contains($0.text.foldedIdentifier) }
+            !SQLToken.all(in: sql).contains { $0.name.map { reached.contains($0.foldedIdentifier) } ?? false }
         }
     }
 

@@ -146,9 +146,9 @@ package struct SchemaReader {
     /// SQLite reads a default of one word or one quoted name as text, but reads the same word as a column's name elsewhere. So it
     /// is written as a text literal.
     private static func spelledOut(_ value: String) -> String {
-        let tokens = SQLText(value).tokens
+        let tokens = SQLToken.all(in: value)
         let keywords = ["NULL", "TRUE", "FALSE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP"]
-        guard tokens.count == 1, let word = tokens[0].identifier, !keywords.contains(where: tokens[0].isKeyword) else { return value }
+        guard tokens.count == 1, let word = tokens[0].identifier, !keywords.contains(where: tokens[0].isWord) else { return value }
         return "'\(word.replacing("'", with: "''"))'"
     }
 

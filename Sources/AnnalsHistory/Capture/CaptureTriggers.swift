@@ -41,8 +41,8 @@ package struct CaptureTriggers {
             sql: "SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND name NOT GLOB 'annals_*' AND instr(lower(sql), ?) > 0",
             arguments: [spelled])
         return triggers.contains { sql in
-            let body = SQLToken.all(in: Array(sql.utf8)).drop { !$0.isWord("BEGIN") }
-            return body.contains { $0.isName && $0.text.isSameIdentifier(as: name) }
+            let body = SQLToken.all(in: sql).drop { !$0.isWord("BEGIN") }
+            return body.contains { $0.name?.isSameIdentifier(as: name) ?? false }
         }
     }
 

@@ -223,12 +223,8 @@ package struct InstalledTriggers {
     package func hold(_ triggers: [CaptureTriggers.Trigger]) -> Bool {
         triggers.allSatisfy { trigger in
             guard let sql = sqlByName[trigger.name] else { return false }
-            return sql == trigger.sql || Self.words(sql) == Self.words(trigger.sql)
+            return sql == trigger.sql || SQLText(sql).comparable == SQLText(trigger.sql).comparable
         }
-    }
-
-    private static func words(_ sql: String) -> [String] {
-        SQLText(sql).tokens.map { $0.identifier?.foldedIdentifier ?? $0.text }
     }
 }
 

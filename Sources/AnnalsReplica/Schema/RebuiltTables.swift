@@ -146,7 +146,7 @@ package final class RebuiltTables {
 extension RebuiltTables {
     /// Prepares for a statement of a script.
     package func prepare(for sql: String) throws {
-        var words = SQLToken.all(in: Array(sql.utf8))[...]
+        var words = SQLToken.all(in: sql)[...]
         func take(_ keywords: String...) -> Bool {
             guard words.count >= keywords.count, zip(words, keywords).allSatisfy({ $0.isWord($1) }) else { return false }
             words = words.dropFirst(keywords.count)
@@ -155,13 +155,13 @@ extension RebuiltTables {
         let isDropped = take("DROP", "TABLE")
         guard isDropped || take("ALTER", "TABLE") else { return }
         if isDropped { _ = take("IF", "EXISTS") }
-        guard var name = words.popFirst(), name.isName else { return }
+        guard var name = words.popFirst()?.name else { return }
         if words.first?.isSymbol(".") ?? false {
-            guard name.text.isSameIdentifier(as: "main"), let second = words.dropFirst().first, second.isName else { return }
+            guard name.isSameIdentifier(as: "main"), let second = words.dropFirst().first?.name else { return }
             name = second
             words = words.dropFirst(2)
         }
-        if isDropped || take("DROP") { return try putAside(name.text, isDropped: isDropped) }
-        if take("RENAME") { try takeUp(name.text) }
+        if isDropped || take("DROP") { return try putAside(name, isDropped: isDropped) }
+        if take("RENAME") { try takeUp(name) }
     }
 }

@@ -99,13 +99,13 @@ package final class SchemaTrial {
         guard sql.utf8.count <= ReplicaLimits.schemaTrialText else {
             throw Refusal(statement: "a statement", reason: "it is longer than \(ReplicaLimits.schemaTrialText >> 10) KiB")
         }
-        let tokens = SQLToken.all(in: Array(sql.utf8))
+        let tokens = SQLToken.all(in: sql)
         if let reason = reason(against: sql, tokens) { throw Refusal(statement: Self.what(tokens), reason: reason) }
     }
 
     /// The first words of a statement, up to the first parenthesis: its kind and the name of its object.
     private static func what(_ tokens: [SQLToken]) -> String {
-        let words = tokens.prefix(6).prefix { $0.isName }.map(\.text)
+        let words = tokens.prefix(6).prefix { $0.isName }.compactMap(\.name)
         return words.isEmpty ? "a statement that adds nothing to a schema" : words.joined(separator: " ")
     }
 
@@ -148,8 +148,8 @@ package final class SchemaTrial {
         init?(_ tokens: [SQLToken]) {
             func isWord(_ place: Int, _ word: String) -> Bool { tokens.indices.contains(place) && tokens[place].isWord(word) }
             func isSymbol(_ place: Int, _ symbol: String) -> Bool { tokens.indices.contains(place) && tokens[place].isSymbol(symbol) }
-            if isWord(0, "CREATE"), isWord(1, "TABLE"), tokens.count > 3, tokens[2].isName, isSymbol(3, "(") {
-                self = .table(tokens[2].text)
+            if isWord(0, "CREATE"), isWord(1, "TABLE"), tokens.count > 3, let name = tokens[2].name, isSymbol(3, "(") {
+                self = .table(name)
             } else if isWord(0, "CREATE"), isWord(1, "INDEX") || (isWord(1, "UNIQUE") && isWord(2, "INDEX")) {
                 let name = isWord(1, "INDEX") ? 2 : 3
                 guard tokens.count > name + 3, tokens[name].isName, isWord(name + 1, "ON"), tokens[name + 2].isName, isSymbol(name + 3, "(")

@@ -154,7 +154,7 @@ enum SchemaStatement {
     /// Removes the schema name of a trigger's table. SQLite keeps that name in the statement, and the copy has another one.
     private static func withoutSchemaOfTable(_ sql: String) -> String {
         var bytes = Array(sql.utf8)
-        let tokens = SQLToken.all(in: bytes)
+        let tokens = SQLToken.all(in: sql)
         guard let on = tokens.firstIndex(where: { $0.isWord("ON") }), tokens.indices.contains(on + 2), tokens[on + 2].isSymbol(".") else {
             return sql
         }

@@ -111,8 +111,9 @@ extension SchemaEntry {
     /// Whether one of the entry's statements creates the table.
     fileprivate func makes(_ table: String) -> Bool {
         statements.contains { sql in
-            let tokens = SQLToken.all(in: Array(sql.utf8))
-            return tokens.count > 2 && tokens[0].isWord("CREATE") && tokens[1].isWord("TABLE") && tokens[2].text.isSameIdentifier(as: table)
+            let tokens = SQLToken.all(in: sql)
+            guard tokens.count > 2, tokens[0].isWord("CREATE"), tokens[1].isWord("TABLE") else { return false }
+            return tokens[2].name?.isSameIdentifier(as: table) ?? false
         }
     }
 }

@@ -34,10 +34,10 @@ package struct SpaceRename: Hashable, Codable, Sendable {
 
     /// nil if the statement is not a rename.
     package init?(statement: String) {
-        let tokens = SQLText(statement).tokens
+        let tokens = SQLToken.all(in: statement)
         func isAlike(_ words: [String?]) -> Bool {
             guard tokens.count == words.count else { return false }
-            return zip(tokens, words).allSatisfy { token, word in word.map(token.isKeyword) ?? (token.identifier != nil) }
+            return zip(tokens, words).allSatisfy { token, word in word.map(token.isWord) ?? (token.identifier != nil) }
         }
         if isAlike(["ALTER", "TABLE", nil, "RENAME", "COLUMN", nil, "TO", nil]) {
             self.init(table: tokens[2].identifier ?? "", column: tokens[5].identifier, name: tokens[7].identifier ?? "")

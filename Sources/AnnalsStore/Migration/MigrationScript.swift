@@ -35,7 +35,7 @@ private enum MigrationScript {
         do {
             let statements = try db.allStatements(sql: sql)
             while let statement = try statements.next() {
-                let word = SQLText(statement.sql).tokens.first?.text.uppercased() ?? ""
+                let word = SQLToken.all(in: statement.sql).first?.text.uppercased() ?? ""
                 guard !forbidden.contains(word) else { throw misplaced(word) }
                 if let name = ownName(in: statement.sql, own) {
                     throw AnnalsError(
@@ -56,14 +56,14 @@ private enum MigrationScript {
 
     /// A name of an object of Annals in the statement. Text in single quotes counts only where SQLite reads it as a name.
     private static func ownName(in sql: String, _ own: Set<String>) -> String? {
-        let source = Array(sql.utf8)
-        let tokens = SQLToken.all(in: source)
+        let tokens = SQLToken.all(in: sql)
         let before = ["FROM", "INTO", "UPDATE", "TABLE", "JOIN", "EXISTS", "ON", "TRIGGER", "INDEX"]
-        return tokens.indices.first { place in
-            guard tokens[place].isName, own.contains(tokens[place].text.foldedIdentifier) else { return false }
-            guard source[tokens[place].range.lowerBound] == UInt8(ascii: "'"), place > 0 else { return true }
-            return tokens[place - 1].isSymbol(".") || before.contains { tokens[place - 1].isWord($0) }
-        }.map { tokens[$0].text }
+        for (index, token) in tokens.enumerated() {
+            guard let name = token.name, own.contains(name.foldedIdentifier) else { continue }
+            guard token.kind == .string, index > 0 else { return name }
+            if tokens[index - 1].isSymbol(".") || before.contains(where: tokens[index - 1].isWord) { return name }
+        }
+        return nil
     }
 
     private static func misplaced(_ word: String) -> AnnalsError {

@@ -81,6 +81,13 @@ struct ReplaceTests {
                 """,
             statements: "REPLACE INTO t VALUES(4, NULL, NULL, NULL)", changed: 4),
         Case(
+            name: "a NULL that becomes a blob or a decimal",
+            schema: """
+                CREATE TABLE t(k INTEGER PRIMARY KEY, u NOT NULL DEFAULT x'0a' UNIQUE, v NOT NULL DEFAULT 1.5e1 UNIQUE);
+                INSERT INTO t VALUES(1, x'0a', 1), (2, 2, 15.0)
+                """,
+            statements: "REPLACE INTO t VALUES(3, NULL, NULL)", changed: 3),
+        Case(
             name: "WITHOUT ROWID",
             schema: "CREATE TABLE t(a, b, v UNIQUE, PRIMARY KEY(a, b)) WITHOUT ROWID; INSERT INTO t VALUES(1, 1, 1), (1, 2, 2), (2, 2, 3)",
             statements: "REPLACE INTO t VALUES(1, 1, 2); UPDATE OR REPLACE t SET a = 1 WHERE a = 2", changed: 3),

@@ -114,16 +114,4 @@ struct TableDefinitionTests {
         #expect(table.name == name)
         #expect(table.columns.map(\.name) == [name])
     }
-
-    @Test func wordsOfAStatementAreCutAsSQLiteCutsThem() {
-        let text = SQLText("CREATE /* ( */ INDEX\"a \"\"( b\" ON [t )](lower(a), 'it''s (') -- )\n WHERE x>=1.5")
-        #expect(
-            text.tokens.map(\.text) == [
-                "CREATE", "INDEX", "\"a \"\"( b\"", "ON", "[t )]", "(", "lower", "(", "a", ")", ",", "'it''s ('", ")", "WHERE", "x", ">",
-                "=",
-                "1", ".", "5",
-            ])
-        #expect(text.tokens[2].identifier == "a \"( b")
-        #expect(text.tokens[4].identifier == "t )")
-    }
 }
