@@ -1,4 +1,4 @@
-/// The limits for combined values. A value above a limit cannot be combined, and the later writer wins.
+/// The limits of merging. A value above a limit of combining cannot be combined, and the later writer wins.
 enum MergeLimits {
     /// The nesting depth of arrays and objects.
     static let jsonDepth = 200
@@ -7,4 +7,9 @@ enum MergeLimits {
     /// The number of different lines, after the common beginning and end. The time for the shortest difference grows
     /// with the product of both numbers.
     static let differingLines = 5_000
+
+    /// How often a row that was merged into another may have been merged into a third.
+    static let mergedRowsFollowed = 64
+    /// Integer keys that are tried for one row if the counted ones are used up, of 2⁶².
+    static let scatteredKeys = 100
 }

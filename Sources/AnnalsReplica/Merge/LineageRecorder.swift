@@ -39,7 +39,7 @@ package final class LineageRecorder {
 /// Records the whole rows before and after an outbox transaction, while it is undone.
 final class WholeRows {
     private let policies: MergePolicies
-    private var rows: [RowReference: OutboxTransaction.WholeRow] = [:]
+    private var rows: [RowReference: WholeRow] = [:]
 
     init(_ policies: MergePolicies) {
         self.policies = policies
@@ -48,12 +48,12 @@ final class WholeRows {
     /// Undoing replaces the row after the transaction (`left`) with the row before it (`found`).
     package func note(_ table: RowTable, _ left: [Value]?, _ found: [Value]?, _ mark: RowMark?) {
         guard let left, let found, policies[table.name].needsWholeRows else { return }
-        rows[RowReference(table.name, table.key(of: found))] = OutboxTransaction.WholeRow(before: found, after: left)
+        rows[RowReference(table.name, table.key(of: found))] = WholeRow(before: found, after: left)
     }
 
-    func byChange(of transaction: OutboxTransaction, _ session: MergeSession) throws -> [Int: OutboxTransaction.WholeRow] {
+    func byChange(of transaction: OutboxTransaction, _ session: MergeSession) throws -> [Int: WholeRow] {
         guard !rows.isEmpty else { return [:] }
-        var byChange: [Int: OutboxTransaction.WholeRow] = [:]
+        var byChange: [Int: WholeRow] = [:]
         for (index, change) in transaction.changes.enumerated() {
             guard case .update(let key, _) = change.change else { continue }
             byChange[index] = rows[RowReference(try session.table(named: change.table).name, key)]

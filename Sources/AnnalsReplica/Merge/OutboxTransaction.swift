@@ -1,4 +1,5 @@
 package import AnnalsCore
+package import AnnalsMerge
 package import AnnalsRows
 package import AnnalsWire
 
@@ -14,11 +15,6 @@ package struct OutboxTransaction {
     package var schema: SchemaEntry?
     /// The whole rows before and after the transaction, by the index of the change. Only if a policy settles rows as a whole.
     var wholeRows: [Int: WholeRow] = [:]
-
-    struct WholeRow {
-        package var before: [Value]
-        package var after: [Value]
-    }
 
     /// A transaction that was never in the outbox.
     package init(info: TransactionInfo, changes: [TableChange]) {
@@ -49,18 +45,5 @@ package struct OutboxTransaction {
         schema = rest.schema
         self.changes = changes
         self.journal = journal
-    }
-}
-
-/// The change of one row, with its table.
-package struct TableChange {
-    package var table: String
-    package var change: RowChange
-    package var mark: RowMark?
-
-    package init(table: String, change: RowChange, mark: RowMark? = nil) {
-        self.table = table
-        self.change = change
-        self.mark = mark
     }
 }

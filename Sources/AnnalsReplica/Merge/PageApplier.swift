@@ -441,7 +441,7 @@ package struct PageApplier {
         var renamed: [RenumberedRows.Renaming] = []
         for (row, transaction) in zip(choice.rows, transactions) {
             guard !known.contains(row.id) else {
-                notes.duplicates.call(row.id, in: &rebase.lineage)
+                notes.duplicates.call(row.id, in: &rebase.context.lineage)
                 try Outbox.delete(db, sequence: row.sequence)
                 continue
             }

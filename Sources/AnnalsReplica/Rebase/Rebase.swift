@@ -5,90 +5,78 @@ package import AnnalsRows
 import AnnalsSchema
 import GRDB
 
-/// Lays outbox transactions on top of what was pulled, oldest first: the one place where conflicts are settled.
+/// Repeats outbox transactions on top of what was pulled, oldest first: the one place where conflicts are resolved.
 ///
-/// Each transaction is tried in a savepoint (merge rule 30). A try plans every row that the transaction touches, by
-/// what was decided so far; writes them; and does what foreign keys declare. What breaks a constraint adds a decision:
-/// this change is set aside, these columns are given up, that parent stays dead. Then the try is undone and repeated.
-/// Decisions are only added, so it ends: at worst the whole transaction is set aside, visibly, in the conflict journal
-/// (law 5).
-///
-/// The parts of a try stand in the order of part F of Documentation/merge-rules.md: who is meant (`LayFate`), inserts, cells, deletes, rows that
-/// come back, references, writing, uniqueness, what keys declare, names for those that follow, the journal.
+/// `RebasePlanner` decides. This type opens a savepoint, writes the plan, reports what constraints refuse, and, if the
+/// planner needs another decision, undoes the attempt and asks again (merge rule 30). Decisions are only added, so it
+/// ends: at worst the whole transaction is set aside, visibly, in the conflict journal (law 5).
 package final class Rebase {
-    package let session: MergeSession
-    package let policies: MergePolicies
-    /// Who lays on, and the relay's clock when it answered, in milliseconds since 1970: together with the
-    /// transaction's time they say who is later.
-    package let replica: ReplicaID
-    package let relayTime: Int64
-    package var lineage: RowLineage
-    /// Per table the highest integer key that is used, was ever used, or is wanted by the outbox.
-    package var highestKeys: [String: Int64]
-    private var tables: [String: RowTable] = [:]
-    private var rules: [ObjectIdentifier: MergePolicies.Table] = [:]
+    /// What it knows beside the rows. Others may add to its lineage between two transactions.
+    package let context: RebaseContext
+    private let session: MergeSession
+    private let rows: StoredRows
 
     package init(
         session: MergeSession, lineage: RowLineage, policies: MergePolicies = MergePolicies(), replica: ReplicaID, relayTime: Int64,
         highestKeys: [String: Int64]
     ) {
         self.session = session
-        self.lineage = lineage
-        self.policies = policies
-        self.replica = replica
-        self.relayTime = relayTime
-        self.highestKeys = highestKeys
+        rows = StoredRows(session)
+        context = RebaseContext(
+            lineage: lineage, policies: policies, replica: replica, relayTime: relayTime, highestKeys: highestKeys)
     }
 
     /// What became of one outbox transaction.
     package struct RebasedTransaction {
         package var rows: WriteSet
-        /// What it carries now: what it carried before, as far as that still holds, and what was settled here.
+        /// What it carries now: what it carried before, as far as that still holds, and the conflicts of this rebase.
         package var journal: [JournalEntry]
-        /// How many of those were settled here.
+        /// The number of conflicts of this rebase.
         package var conflicts: Int
-        /// Its rows that are called otherwise than it called them.
+        /// Its rows that have other keys than it gave them.
         package var renamed: [RenumberedRows.Renaming]
     }
 
     package func rebase(_ transaction: OutboxTransaction) throws -> RebasedTransaction {
-        var decisions = Decisions()
+        let unsent = UnsentTransaction(
+            info: transaction.info, changes: transaction.changes, journal: transaction.journal, wholeRows: transaction.wholeRows)
+        do {
+            return try rebase(RebasePlanner(unsent, context, rows))
+        } catch let error as UnsettledTransaction {
+            throw MergeError.unsettled(table: error.table)
+        }
+    }
+
+    private func rebase(_ planner: RebasePlanner) throws -> RebasedTransaction {
         for _ in 0..<ApplyLimits.decisionRounds {
             let mark = session.historyMark()
             try session.db.execute(sql: "SAVEPOINT annals_rebase")
-            let attempt = RebaseAttempt(self, transaction, decisions)
-            let missing = try attempt.run()
-            if missing.isEmpty {
+            try RebaseWriter(session, rows, planner).attempt()
+            if planner.isSettled {
                 try session.db.execute(sql: "RELEASE annals_rebase")
                 session.checks.reset()
-                return try attempt.finish()
+                return try finished(planner.finish())
             }
             try session.db.execute(sql: "ROLLBACK TO annals_rebase; RELEASE annals_rebase")
             session.rewindHistory(to: mark)
             session.checks.reset()
-            var isNew = false
-            for decision in missing where decisions.add(decision) { isNew = true }
-            if !isNew {
-                let reason = Reason(kind: .check, policy: Reason.declared)
-                guard decisions.add(.setAsideAll(reason)) else { throw MergeError.unsettled(table: transaction.changes.first?.table ?? "") }
-            }
+            try planner.decide()
         }
-        throw MergeError.unsettled(table: transaction.changes.first?.table ?? "")
+        throw planner.unsettled
     }
 
-    // MARK: By table, asked for with every row
-
-    package func table(_ name: String) throws -> RowTable {
-        if let table = tables[name] { return table }
-        let table = try session.table(named: name)
-        tables[name] = table
-        return table
-    }
-
-    package func rules(_ table: RowTable) -> MergePolicies.Table {
-        if let rules = rules[ObjectIdentifier(table)] { return rules }
-        let rules = policies[table.name]
-        self.rules[ObjectIdentifier(table)] = rules
-        return rules
+    private func finished(_ result: RebaseResult) throws -> RebasedTransaction {
+        var net = WriteSet()
+        for change in result.rows {
+            let table = try rows.rowTable(change.table)
+            net.record(table, old: change.old, new: change.new, mark: change.mark)
+            if let new = change.new { session.noteHighestKey(table, new) }
+        }
+        let renamed = result.renamed.map { row in
+            RenumberedRows.Renaming(
+                old: PersistentIdentifier(table: row.table.name, key: row.old),
+                new: PersistentIdentifier(table: row.table.name, key: row.new))
+        }
+        return RebasedTransaction(rows: net, journal: result.journal, conflicts: result.conflicts, renamed: renamed)
     }
 }

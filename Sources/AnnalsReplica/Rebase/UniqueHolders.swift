@@ -1,5 +1,5 @@
 package import AnnalsCore
-import AnnalsMerge
+package import AnnalsMerge
 package import AnnalsRows
 package import AnnalsSchema
 import AnnalsSQLite
@@ -7,14 +7,6 @@ import GRDB
 
 /// Finds the rows that keep another out of a table's key and unique indexes, partial and expression ones included.
 package struct UniqueHolders {
-    /// A row of the table that has a tuple which another wants.
-    package struct Collision {
-        package var holder: [Value]
-        /// Places of the index's columns; nil where it stands over expressions or generated columns.
-        package var places: [Int]?
-        package var isKey: Bool
-    }
-
     private let session: MergeSession
     private let definition: DeclaredTable
     /// The row of a key.
@@ -30,18 +22,18 @@ package struct UniqueHolders {
         self.row = row
     }
 
-    package func collisions(of row: [Value]) throws -> [Collision] {
-        var collisions: [Collision] = []
+    package func collisions(of row: [Value]) throws -> [UniqueCollision] {
+        var collisions: [UniqueCollision] = []
         let key = zip(definition.primaryKey, definition.primaryKeyCollations).map {
             DeclaredTable.IndexColumn(name: definition.columns[$0].name, place: $0, collation: $1)
         }
         if let holder = try holder(of: row, ConflictTarget(columns: key)) {
-            collisions.append(Collision(holder: holder, places: definition.primaryKey, isKey: true))
+            collisions.append(UniqueCollision(holder: holder, columnIndexes: definition.primaryKey, isKey: true))
         }
         for index in definition.uniqueIndexes {
             guard let holder = try holder(of: row, ConflictTarget(index, of: definition)) else { continue }
             let target = ConflictTarget(index, of: definition)
-            collisions.append(Collision(holder: holder, places: index.places ?? target.columnsConcerned, isKey: false))
+            collisions.append(UniqueCollision(holder: holder, columnIndexes: index.places ?? target.columnsConcerned, isKey: false))
         }
         return collisions
     }

@@ -8,7 +8,7 @@ import GRDB
 extension MergeSession {
     /// The row with a candidate key, compared as the key's index compares.
     package func row(named name: CandidateKey, in table: RowTable) throws -> [Value]? {
-        guard let index = table.nameIndexes.first(where: { $0.places == name.places }) else { return nil }
+        guard let index = table.mergeTable.candidateKeys.first(where: { $0.places == name.places }) else { return nil }
         let statement = try table.statement(for: index) { try prepared(Self.query(index, table.definition)) }
         for (number, value) in name.values.enumerated() { statement.bind(number + 1, value) }
         defer { statement.reset() }

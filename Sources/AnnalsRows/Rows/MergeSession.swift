@@ -36,14 +36,13 @@ package final class MergeSession {
         let folded = name.foldedIdentifier
         if let table = tables[folded] { return table }
         guard let entry = registry.table(named: name) else { throw MergeError.unknownTable(name) }
-        let table = try RowTable(db, entry)
         let children = registry.references(to: name)
         let untracked = registry.untrackedReferences(to: name)
-        table.isReferenced = !children.isEmpty || !untracked.isEmpty
-        table.nameIndexes = entry.definition.nameIndexes(entry.rules, children: children.map(\.reference))
-        table.parents = entry.definition.references.map(parentNaming)
+        let isReferenced = !children.isEmpty || !untracked.isEmpty
+        let mergeTable = MergeTable(entry, children: children.map(\.reference), isReferenced: isReferenced, registry)
         let referenced = children.map(\.reference.parentColumns) + untracked.map(\.parentColumns)
-        table.referencedPlaces = Set(referenced.joined().compactMap(entry.definition.place(of:)))
+        let referencedPlaces = Set(referenced.joined().compactMap(entry.definition.place(of:)))
+        let table = try RowTable(db, entry, mergeTable, referencedPlaces: referencedPlaces)
         tables[folded] = table
         return table
     }
@@ -58,15 +57,6 @@ package final class MergeSession {
     package func spaceTable(_ name: String) throws -> DeclaredTable? {
         if space == nil { space = .some(try SpaceSchema.load(db)) }
         return space??.table(named: name)
-    }
-
-    private func parentNaming(_ reference: ParentReference) -> ParentNaming? {
-        guard let parent = registry.table(named: reference.parentTable) else { return nil }
-        let places = reference.parentColumns.compactMap(parent.definition.place(of:))
-        guard places.count == reference.places.count else { return nil }
-        let index = parent.definition.nameIndex(places.sorted(), parent.rules)
-        let childPlaces = index.places.compactMap { place in places.firstIndex(of: place).map { reference.places[$0] } }
-        return ParentNaming(index: index, places: childPlaces)
     }
 
     /// Maps the columns of an author's layout, in canonical names, to the local column indexes.

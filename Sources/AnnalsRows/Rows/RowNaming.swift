@@ -2,17 +2,6 @@ package import AnnalsCore
 package import AnnalsMerge
 import AnnalsSchema
 
-/// Makes the candidate key of the parent that a foreign key refers to.
-package struct ParentNaming {
-    package var index: NameIndex
-    /// The child's columns, in the order of the index's columns.
-    package var places: [Int]
-
-    package func name(in child: [Value]) -> CandidateKey? {
-        index.name(places.map { child[$0] })
-    }
-}
-
 extension DeclaredTable {
     /// The primary key first, then the columns that the foreign keys of other tables refer to (`children`).
     func nameIndexes(_ rules: FootprintRules, children: [ParentReference]) -> [NameIndex] {
@@ -34,40 +23,59 @@ extension DeclaredTable {
     }
 }
 
+extension MergeTable {
+    /// What merging needs of a tracked table.
+    ///
+    /// - Parameter children: the foreign keys of tracked tables that refer to it.
+    convenience init(_ entry: TrackedTables.Entry, children: [ParentReference], isReferenced: Bool, _ tables: TrackedTables) {
+        let definition = entry.definition
+        let columns = zip(definition.columns, entry.first.columns).map { column, first in
+            Column(name: column.name, canonicalName: first.name, isNotNull: column.isNotNull)
+        }
+        let references = definition.references.map { reference in
+            Reference(
+                columnIndexes: reference.places, onDelete: DeleteAction(reference.onDelete), parent: ParentNaming(reference, tables))
+        }
+        self.init(
+            name: definition.name, canonicalName: entry.first.name, columns: columns, primaryKey: definition.primaryKey,
+            rowidAlias: definition.rowidAlias, candidateKeys: definition.nameIndexes(entry.rules, children: children),
+            references: references, uniqueColumns: definition.uniquePlaces(entry.rules), isReferenced: isReferenced)
+    }
+}
+
+extension MergeTable.DeleteAction {
+    fileprivate init(_ action: DeclaredTable.ForeignKeyAction) {
+        switch action {
+        case .cascade: self = .cascade
+        case .setNull: self = .setNull
+        case .setDefault: self = .setDefault
+        case .restrict, .noAction: self = .refuse
+        }
+    }
+}
+
+extension ParentNaming {
+    fileprivate init?(_ reference: ParentReference, _ tables: TrackedTables) {
+        guard let parent = tables.table(named: reference.parentTable) else { return nil }
+        let places = reference.parentColumns.compactMap(parent.definition.place(of:))
+        guard places.count == reference.places.count else { return nil }
+        let index = parent.definition.nameIndex(places.sorted(), parent.rules)
+        let columnIndexes = index.places.compactMap { place in places.firstIndex(of: place).map { reference.places[$0] } }
+        self.init(index: index, columnIndexes: columnIndexes)
+    }
+}
+
 extension RowTable {
     /// All candidate keys of the row, the primary key first. A primary key that holds NULL is included.
-    package func names(of row: [Value]) -> [CandidateKey] {
-        var names = [keyName(of: row)]
-        for index in nameIndexes.dropFirst() {
-            if let name = index.name(of: row) { names.append(name) }
-        }
-        return names
-    }
+    package func names(of row: [Value]) -> [CandidateKey] { mergeTable.names(of: row) }
 
-    /// Whether both images have the same candidate keys. Values that only compare as equal count as different.
-    package func haveSameNames(_ before: [Value], _ after: [Value]) -> Bool {
-        namePlaces.allSatisfy { before[$0] == after[$0] }
-    }
-
-    package func keyName(of row: [Value]) -> CandidateKey {
-        let index = nameIndexes[0]
-        let values = zip(index.places, index.columns).map { CanonicalTuple.value(row[$0], in: $1) }
-        return CandidateKey(table: name, places: index.places, values: values)
-    }
+    package func keyName(of row: [Value]) -> CandidateKey { mergeTable.keyName(of: row) }
 
     /// The candidate key of a primary key, given in the order of the primary key's columns.
-    package func keyName(_ key: [Value]) -> CandidateKey {
-        var row = [Value](repeating: .null, count: columnCount)
-        for (place, value) in zip(definition.primaryKey, key) { row[place] = value }
-        return keyName(of: row)
-    }
+    package func keyName(_ key: [Value]) -> CandidateKey { mergeTable.keyName(key) }
 
-    package func parentName(_ reference: Int, in row: [Value]) -> CandidateKey? {
-        parents[reference]?.name(in: row)
-    }
+    package func parentName(_ reference: Int, in row: [Value]) -> CandidateKey? { mergeTable.parentName(reference, in: row) }
 
     /// The row image: the row with its candidate keys and those of its parents.
-    package func side(_ row: [Value]) -> RowImage {
-        RowImage(row: row, key: key(of: row), names: names(of: row), parents: references.indices.map { parentName($0, in: row) })
-    }
+    package func side(_ row: [Value]) -> RowImage { mergeTable.image(of: row) }
 }

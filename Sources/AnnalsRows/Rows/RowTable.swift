@@ -22,15 +22,11 @@ package final class RowTable {
     package let referencePlaces: Set<Int>
     /// For each column, whether it is part of a foreign key to a parent or of the primary key.
     package let isNaming: [Bool]
+    /// The table as the merge rules see it, with the candidate keys of its rows.
+    package let mergeTable: MergeTable
     /// Whether a foreign key of another table refers to this table. `referencedPlaces` are the columns that it refers to.
-    package var isReferenced = false
-    var referencedPlaces: Set<Int> = []
-    /// The indexes of the candidate keys of its rows, the primary key first.
-    var nameIndexes: [NameIndex] = [] {
-        didSet { namePlaces = Set(nameIndexes.flatMap(\.places)) }
-    }
-    /// The columns of `nameIndexes`.
-    package private(set) var namePlaces: Set<Int> = []
+    package let isReferenced: Bool
+    let referencedPlaces: Set<Int>
     private var nameStatements: [NameIndex: PreparedStatement] = [:]
 
     /// The cached statement that finds a row by a candidate key of this index.
@@ -50,9 +46,6 @@ package final class RowTable {
     }
     private var lastHasher: TableHasher?
 
-    /// The parent keys of its foreign keys, in the order of `references`; nil if the parent is not tracked.
-    package var parents: [ParentNaming?] = []
-
     private let db: Database
     private let history: HistoryWriter
     private let quotedName: String
@@ -64,7 +57,8 @@ package final class RowTable {
     private let hiddenRowid: String?
     private let keyCondition: String
 
-    package init(_ db: Database, _ entry: TrackedTables.Entry) throws {
+    /// - Parameter referencedPlaces: the columns to which foreign keys refer, untracked tables' included.
+    package init(_ db: Database, _ entry: TrackedTables.Entry, _ mergeTable: MergeTable, referencedPlaces: Set<Int>) throws {
         let definition = entry.definition
         self.db = db
         self.layoutID = entry.id
@@ -79,8 +73,11 @@ package final class RowTable {
         self.abort = try Self.abortClause(db, definition.name)
         self.hiddenRowid = definition.rowidAlias == nil ? definition.rowidName.map(SQL.quote) : nil
         self.keyCondition = definition.keyCondition()
-        self.uniquePlaces = definition.uniquePlaces(entry.rules)
-        self.referencePlaces = Set(references.flatMap(\.places))
+        self.mergeTable = mergeTable
+        self.isReferenced = mergeTable.isReferenced
+        self.referencedPlaces = referencedPlaces
+        self.uniquePlaces = mergeTable.uniqueColumns
+        self.referencePlaces = mergeTable.referenceColumns
         let naming = referencePlaces.union(definition.primaryKey)
         self.isNaming = definition.columns.indices.map(naming.contains)
         self.firstHistoryID = history.lastID

@@ -119,7 +119,7 @@ package final class SaveSession {
     package func holders(of row: [Value], in table: DeclaredTable, exceptKey own: [Value]?) throws -> [Holder] {
         try UniqueHolders(session, table) { try self.row($0, of: table) }.collisions(of: row)
             .filter { collision in table.primaryKey.map { collision.holder[$0] } != own }
-            .map { Holder(row: $0.holder, places: $0.places, isKey: $0.isKey) }
+            .map { Holder(row: $0.holder, places: $0.columnIndexes, isKey: $0.isKey) }
     }
 
     /// Whether a deferred foreign key is violated; SQLite checks it only at COMMIT.

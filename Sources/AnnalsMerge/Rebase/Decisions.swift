@@ -1,26 +1,27 @@
 import AnnalsCore
-import AnnalsMerge
 
-/// What has been decided about a transaction so far. Only ever added to, so that trying again ends (merge rule 30).
+/// What was decided about a transaction so far. Decisions are only added, so repeated attempts end (merge rule 30).
+///
+/// A change is identified by its index in the transaction.
 struct Decisions {
     enum Decision: Hashable {
-        /// Nothing of the change stands.
+        /// Nothing of the change is applied.
         case setAside(Int, Reason)
         /// An update loses these columns.
         case giveUp(Int, columns: [Int], Reason)
-        /// The columns of this foreign key become what ON DELETE says.
+        /// The columns of this foreign key become what ON DELETE declares.
         case loseReference(Int, foreignKey: Int)
-        /// The stored row of this name is set aside in favour of the change.
+        /// The stored row with this key is set aside in favour of the change.
         case evict(Int, CandidateKey)
-        /// The change's row becomes one with the stored row of this name.
+        /// The row of the change is merged into the stored row with this key.
         case merge(Int, into: CandidateKey)
-        /// The stored row stays after all: something forbids that it goes.
+        /// The stored row stays: a constraint does not let it go.
         case keep(Int, CandidateKey)
-        /// The change's row stays by itself after all.
+        /// The row of the change is not merged.
         case separate(Int)
-        /// A row that might come back does not.
+        /// A deleted row is not restored.
         case leaveDead(RowLineage.ID)
-        /// Nothing of the transaction stands.
+        /// Nothing of the transaction is applied.
         case setAsideAll(Reason)
     }
 
@@ -31,8 +32,8 @@ struct Decisions {
     private var merges: [Int: CandidateKey] = [:]
     private(set) var reasonForAll: Reason?
 
-    /// False when it was there already: then trying again would not help.
-    package mutating func add(_ decision: Decision) -> Bool {
+    /// Returns false if the decision was known. Then another attempt would not help.
+    mutating func add(_ decision: Decision) -> Bool {
         guard all.insert(decision).inserted else { return false }
         switch decision {
         case .setAside(let change, let reason):
@@ -48,15 +49,15 @@ struct Decisions {
         return true
     }
 
-    package func contains(_ decision: Decision) -> Bool { all.contains(decision) }
+    func contains(_ decision: Decision) -> Bool { all.contains(decision) }
 
     func setAside(_ change: Int) -> Reason? { reasonForAll ?? reasons[change] }
 
     func givenUp(_ change: Int) -> [Int: Reason] { givenUp[change] ?? [:] }
 
-    /// The stored row with which a change's row becomes one.
-    package func merge(_ change: Int) -> CandidateKey? { all.contains(.separate(change)) ? nil : merges[change] }
+    /// The stored row into which the row of a change is merged.
+    func merge(_ change: Int) -> CandidateKey? { all.contains(.separate(change)) ? nil : merges[change] }
 
-    /// Stored rows that are set aside, each in favour of a change, in the order in which that was decided.
+    /// The stored rows that are set aside, each in favour of a change, in the order of the decisions.
     var evicted: [(change: Int, row: CandidateKey)] { evictions.filter { !all.contains(.keep($0.change, $0.row)) } }
 }

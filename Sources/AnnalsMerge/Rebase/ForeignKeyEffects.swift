@@ -1,0 +1,134 @@
+package import AnnalsCore
+
+/// What a foreign key declares for a child that the author of the transaction had not seen.
+package struct ForeignKeyEffect {
+    package let table: MergeTable
+    /// The child as it is stored.
+    package let row: [Value]
+    /// The child as it is to be. nil if it is deleted.
+    package let new: [Value]?
+    let cause: Cause
+    /// Why the child is changed. nil if it follows its parent.
+    let reason: Reason?
+}
+
+/// What foreign keys declare for rows that the author had not seen (merge rules 27 and 31). Children of a parent that has
+/// another key now follow it. Children of a parent that is gone do what ON DELETE declares, as part of the transaction.
+struct ForeignKeyEffects {
+    let state: RebaseState
+
+    /// The effect on a child without its parent. nil if a decision is needed instead, or if the transaction did not cause
+    /// it.
+    func effect(on row: [Value], in table: MergeTable, _ foreignKey: Int) throws -> ForeignKeyEffect? {
+        let columnIndexes = table.references[foreignKey].columnIndexes
+        if let number = state.presentKeys[table.keyName(of: row)],
+            state.rows[number].before.map({ before in columnIndexes.contains { before[$0] != row[$0] } }) ?? true
+        {
+            giveUpReference(of: number, foreignKey)
+            return nil
+        }
+        // A reference that was broken before the transaction is not its effect.
+        guard let name = table.parentName(foreignKey, in: row), let parent = state.formerNames[name] else { return nil }
+        return try effect(on: row, in: table, foreignKey, parent: parent)
+    }
+
+    /// The transaction set the reference. It does what the foreign key declares, then loses the columns, then all.
+    private func giveUpReference(of number: Int, _ foreignKey: Int) {
+        let reason = Reason.declared(.foreignKey)
+        let causes = ConstraintCauses(state: state)
+        guard let change = causes.change(of: number) else {
+            if state.rows[number].revives != nil, let lineage = state.rows[number].lineage { return state.need(.leaveDead(lineage)) }
+            return causes.undo(state.rows[number].cause, reason)
+        }
+        let columnIndexes = state.rows[number].table.references[foreignKey].columnIndexes
+        let lose = Decisions.Decision.loseReference(change, foreignKey: foreignKey)
+        let giveUp = Decisions.Decision.giveUp(change, columns: columnIndexes, reason)
+        if !state.decisions.contains(lose) {
+            state.need(lose)
+        } else if state.rows[number].before != nil, !state.decisions.contains(giveUp) {
+            state.need(giveUp)
+        } else {
+            state.need(.setAside(change, reason))
+        }
+    }
+
+    /// The transaction took the parent away from a child that it did not touch, or touched elsewhere.
+    private func effect(on row: [Value], in table: MergeTable, _ foreignKey: Int, parent: Int) throws -> ForeignKeyEffect? {
+        let reference = table.references[foreignKey]
+        let reason = Reason.declared(.foreignKey)
+        let cause = state.rows[parent].cause
+        if let parentRow = state.rows[state.resolved(parent)].after {
+            var new = row
+            table.follow(foreignKey, parentRow, in: &new)
+            return ForeignKeyEffect(table: table, row: row, new: new, cause: cause, reason: nil)
+        }
+        switch reference.onDelete {
+        case .cascade: return ForeignKeyEffect(table: table, row: row, new: nil, cause: cause, reason: reason)
+        case .setNull, .setDefault:
+            if let values = try OnDeleteValues(source: state.source).values(reference, table) {
+                var new = row
+                for (columnIndex, value) in zip(reference.columnIndexes, values) { new[columnIndex] = value }
+                // The default may name the very parent that is deleted.
+                if table.parentName(foreignKey, in: new) != table.parentName(foreignKey, in: row) {
+                    return ForeignKeyEffect(table: table, row: row, new: new, cause: cause, reason: reason)
+                }
+            }
+        case .refuse: break
+        }
+        refuseRemoval(of: parent, reason)
+        return nil
+    }
+
+    private func refuseRemoval(of parent: Int, _ reason: Reason) {
+        let cause = state.rows[parent].cause
+        if cause.via == .change {
+            state.need(.setAside(cause.change, reason))
+        } else {
+            ConstraintCauses(state: state).undo(cause, reason)
+        }
+    }
+
+    // MARK: Effects that were written
+
+    func performed(_ effect: ForeignKeyEffect) {
+        let (table, row) = (effect.table, effect.row)
+        let number = numberInPlay(row, table, effect.cause)
+        if let new = effect.new {
+            for columnIndex in new.indices where row[columnIndex] != new[columnIndex] {
+                state.rows[number].effects[columnIndex] = effect.reason.map { .changed($0) } ?? .followed
+            }
+        } else {
+            state.rows[number].removal = effect.reason
+        }
+        state.presentKeys[table.keyName(of: row)] = nil
+        state.rows[number].after = effect.new
+        state.rows[number].cause = effect.cause
+        WrittenNames(state: state).note(number)
+        // A key that the row had in between may be what its own children name it by.
+        for name in table.names(of: row) { state.formerNames[name] = number }
+        if let new = effect.new {
+            for name in table.names(of: new) { state.formerNames[name] = nil }
+        }
+    }
+
+    private func numberInPlay(_ row: [Value], _ table: MergeTable, _ cause: Cause) -> Int {
+        let name = table.keyName(of: row)
+        if let number = state.presentKeys[name] { return number }
+        let number = state.rowNumber(table, row, nil, cause)
+        state.presentKeys[name] = number
+        return number
+    }
+}
+
+/// Which row in play has which key, and which had it, as rows are written.
+struct WrittenNames {
+    let state: RebaseState
+
+    func note(_ number: Int) {
+        let table = state.rows[number].table
+        let names = state.rows[number].after.map { table.isReferenced ? table.names(of: $0) : [table.keyName(of: $0)] } ?? []
+        if let key = names.first { state.presentKeys[key] = number }
+        guard table.isReferenced, let before = state.rows[number].before else { return }
+        for name in table.names(of: before) where !names.contains(name) { state.formerNames[name] = number }
+    }
+}
