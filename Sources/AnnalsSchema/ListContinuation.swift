@@ -20,9 +20,8 @@ package struct ListContinuation: Hashable, Codable, Sendable {
 
     /// Continuations by the id of the continued list. Stores from older versions of Annals have none.
     package static func load(_ db: Database) throws -> [Int64: ListContinuation] {
-        let sql = "SELECT name, value FROM main.annals_meta WHERE name >= 'continued:' AND name < 'continued;'"
         var found: [Int64: ListContinuation] = [:]
-        for row in try Row.fetchAll(db.cachedStatement(sql: sql)) {
+        for row in try MetaTable(db).rows(from: prefix, to: "continued;") {
             let name: String = try row.value("name")
             guard let id = Int64(name.dropFirst(prefix.count)) else { throw Corruption("annals_meta.continued") }
             found[id] = try row.json("value")
@@ -32,11 +31,10 @@ package struct ListContinuation: Hashable, Codable, Sendable {
 
     package func save(of id: Int64, _ db: Database) throws {
         let value = String(decoding: try JSONEncoder().encode(self), as: UTF8.self)
-        let sql = "INSERT OR REPLACE INTO main.annals_meta(name, value) VALUES(?, ?)"
-        try db.execute(sql: sql, arguments: ["\(Self.prefix)\(id)", value])
+        try MetaTable(db).set("\(Self.prefix)\(id)", value)
     }
 
     package static func forget(_ id: Int64, _ db: Database) throws {
-        try db.execute(sql: "DELETE FROM main.annals_meta WHERE name = ?", arguments: ["\(prefix)\(id)"])
+        try MetaTable(db).remove("\(prefix)\(id)")
     }
 }

@@ -67,17 +67,16 @@ package struct Meta {
     }
 
     package func text(_ name: Name) throws -> String? {
-        try String.fetchOne(cached("SELECT value FROM annals_meta WHERE name = ?"), arguments: [name.rawValue])
+        try MetaTable(db).text(name.rawValue)
     }
 
     package func bytes(_ name: Name) throws -> [UInt8]? {
-        try Data.fetchOne(cached("SELECT value FROM annals_meta WHERE name = ?"), arguments: [name.rawValue]).map { [UInt8]($0) }
+        try MetaTable(db).data(name.rawValue).map { [UInt8]($0) }
     }
 
     /// Reads several values at once. Values that are not in the file are left out.
     package func facts(of names: [Name]) throws -> Facts {
-        let list = names.map { SQL.literal($0.rawValue) }.joined(separator: ", ")
-        let statement = try cached("SELECT name, value FROM annals_meta WHERE name IN (\(list))")
+        let statement = try MetaTable(db).statement(for: names.map(\.rawValue))
         var facts = Facts()
         defer { statement.rewind() }
         while try statement.step() {
@@ -113,16 +112,7 @@ package struct Meta {
 
     /// Writes nothing if the value is stored already.
     package func set(_ name: Name, _ value: (any DatabaseValueConvertible)?) throws {
-        if let value {
-            let sql = """
-                INSERT INTO annals_meta (name, value) VALUES (?, ?)
-                ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE excluded.value IS NOT annals_meta.value
-                """
-            try cached(sql).execute(arguments: [name.rawValue, value])
-        } else {
-            try cached("DELETE FROM annals_meta WHERE name = ?").execute(arguments: [name.rawValue])
-        }
+        let table = MetaTable(db)
+        if value == nil { try table.remove(name.rawValue) } else { try table.set(name.rawValue, value) }
     }
-
-    private func cached(_ sql: String) throws -> Statement { try db.cachedStatement(sql: sql) }
 }

@@ -74,7 +74,7 @@ package enum StoreSchema {
 
     /// Whether the store has history.
     package static func exists(_ db: Database) throws -> Bool {
-        let sql = "SELECT EXISTS(SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = 'annals_meta')"
+        let sql = "SELECT EXISTS(SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = '\(MetaTable.name)')"
         return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
     }
 
@@ -87,8 +87,7 @@ package enum StoreSchema {
     package static func checkFormat(_ db: Database) throws {
         // A missing or unreadable format is not an error here: `verify` reports it, and opens the store to do so.
         guard try exists(db),
-            case .int64(let found) = try DatabaseValue.fetchOne(db.cachedStatement(sql: value), arguments: [Meta.format.rawValue])?.storage,
-            found > format
+            case .int64(let found) = try MetaTable(db).anything(Meta.format.rawValue)?.storage, found > format
         else { return }
         throw AnnalsError(
             .newerFormat, operation: "open", "the store's history has format \(found), and this version reads up to \(format)",
@@ -100,7 +99,7 @@ package enum StoreSchema {
     }
 
     package static func text(_ name: Meta, _ db: Database) throws -> String? {
-        try String.fetchOne(db.cachedStatement(sql: value), arguments: [name.rawValue])
+        try MetaTable(db).text(name.rawValue)
     }
 
     package static func integer(_ name: Meta, _ db: Database) throws -> Int64? {
@@ -109,42 +108,20 @@ package enum StoreSchema {
 
     /// Throws `Corruption`.
     package static func integer(_ name: String, _ db: Database) throws -> Int64? {
-        guard let value = try DatabaseValue.fetchOne(db.cachedStatement(sql: value), arguments: [name]), !value.isNull else { return nil }
+        guard let value = try MetaTable(db).anything(name), !value.isNull else { return nil }
         guard case .int64(let integer) = value.storage, SchemaLimits.facts.contains(integer) else {
             throw Corruption("annals_meta.\(name)")
         }
         return integer
     }
 
-    private static let value = "SELECT value FROM main.annals_meta WHERE name = ?"
-
     /// Writes nothing if the value is stored already.
     package static func set(_ name: Meta, to value: (any DatabaseValueConvertible)?, _ db: Database) throws {
-        try db.cachedStatement(
-            sql: """
-                INSERT INTO main.annals_meta(name, value) VALUES(?, ?)
-                ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE excluded.value IS NOT annals_meta.value
-                """
-        )
-        .execute(arguments: [name.rawValue, value])
+        try MetaTable(db).set(name.rawValue, value)
     }
 
-    /// Creates the tables that every store has, if they are missing.
-    package static func createCommonTables(_ db: Database) throws {
-        try db.execute(
-            sql: """
-                CREATE TABLE IF NOT EXISTS main.annals_meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-                CREATE TABLE IF NOT EXISTS main.annals_tables(
-                  id INTEGER PRIMARY KEY, name TEXT NOT NULL, columns TEXT NOT NULL, key TEXT NOT NULL,
-                  state TEXT NOT NULL, shape TEXT NOT NULL, gap INTEGER);
-                CREATE TABLE IF NOT EXISTS main.annals_transactions(
-                  number INTEGER PRIMARY KEY, id BLOB NOT NULL, time INTEGER NOT NULL, time_counter INTEGER NOT NULL,
-                  author TEXT, context TEXT, process TEXT, origin INTEGER NOT NULL, replica BLOB, position INTEGER,
-                  tables TEXT NOT NULL);
-                CREATE TABLE IF NOT EXISTS main.annals_spans(
-                  table_id INTEGER NOT NULL, number INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
-                  PRIMARY KEY(table_id, number)) WITHOUT ROWID;
-                """)
+    package static func remove(_ name: Meta, _ db: Database) throws {
+        try MetaTable(db).remove(name.rawValue)
     }
 
     /// How many columns one mask of a raw change covers.

@@ -79,6 +79,27 @@ package struct TrackedTable: Hashable, Sendable {
         return try Row.fetchOne(db.cachedStatement(sql: "\(selection) WHERE id = ?"), arguments: [id]).map(TrackedTable.init(row:))
     }
 
+    package static let schema = """
+        CREATE TABLE IF NOT EXISTS main.annals_tables(
+          id INTEGER PRIMARY KEY, name TEXT NOT NULL, columns TEXT NOT NULL, key TEXT NOT NULL,
+          state TEXT NOT NULL, shape TEXT NOT NULL, gap INTEGER);
+        """
+
+    /// A cached statement that selects the id of every column list, and more columns: SQL expressions that may use `id`.
+    package static func statement(_ db: Database, with columns: [String]) throws -> Statement {
+        try db.cachedStatement(sql: "SELECT \((["id"] + columns).joined(separator: ", ")) FROM main.annals_tables")
+    }
+
+    /// The names of all column lists with their ids, sorted by id.
+    package static func names(_ db: Database) throws -> [(id: Int64, name: String)] {
+        try Row.fetchAll(db, sql: "SELECT id, name FROM main.annals_tables ORDER BY id").map { try ($0.value("id"), $0.value("name")) }
+    }
+
+    /// The highest `gap` of all column lists; nil if none has one.
+    package static func newestGap(_ db: Database) throws -> Int64? {
+        try Int64.fetchOne(db, sql: "SELECT max(gap) FROM main.annals_tables")
+    }
+
     private static let selection = "SELECT id, name, columns, key, state, shape, gap FROM main.annals_tables"
 
     private init(row: Row) throws {
@@ -111,5 +132,30 @@ package struct TrackedTable: Hashable, Sendable {
             throw AnnalsError(.defect, operation: "track", "internal error: the row of a newly tracked table is missing")
         }
         return created
+    }
+
+    // MARK: Changing a column list
+
+    package static func set(gap number: Int64, of id: Int64, _ db: Database) throws {
+        try db.execute(sql: "UPDATE main.annals_tables SET gap = ? WHERE id = ?", arguments: [number, id])
+    }
+
+    package static func set(shape: String, of id: Int64, _ db: Database) throws {
+        try db.execute(sql: "UPDATE main.annals_tables SET shape = ? WHERE id = ?", arguments: [shape, id])
+    }
+
+    package static func set(state: State, of id: Int64, _ db: Database) throws {
+        try db.execute(sql: "UPDATE main.annals_tables SET state = ? WHERE id = ?", arguments: [state.rawValue, id])
+    }
+
+    /// Renames all column lists of some tables at once, because tables may have swapped names. Lists of dropped tables keep their names.
+    package static func rename(_ names: [(from: String, to: String)], _ db: Database) throws {
+        let cases = names.map { "WHEN \(SQL.literal($0.from)) THEN \(SQL.literal($0.to))" }.joined(separator: " ")
+        let old = names.map { SQL.literal($0.from) }.joined(separator: ", ")
+        try db.execute(sql: "UPDATE main.annals_tables SET name = CASE name \(cases) END WHERE name IN (\(old)) AND state <> 'dropped'")
+    }
+
+    package static func delete(_ id: Int64, _ db: Database) throws {
+        try db.execute(sql: "DELETE FROM main.annals_tables WHERE id = ?", arguments: [id])
     }
 }

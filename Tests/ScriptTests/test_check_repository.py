@@ -81,6 +81,14 @@ class CheckRepository(unittest.TestCase):
         self.write("Server/Relay/Page/a.js", "place.innerHTML = name;\n" + "\n" * 500)
         self.assertBreach("a.js: 501 lines, at most 500", "a.js:1: `innerHTML`")
 
+    def test_sql_on_one_of_our_tables_in_two_files_is_a_breach(self):
+        self.write("Sources/AnnalsSchema/OwnTables.swift", 'static let history = ["annals_meta", "annals_spans"]\n')
+        self.write("Sources/AnnalsHistory/A.swift", 'db.execute("DELETE FROM main.annals_spans WHERE x")\ndb.tableExists("annals_meta")\n')
+        self.write("Sources/AnnalsHistory/B.swift", '/// Not FROM annals_spans.\nlet a = "FROM annals_spans_of_another"\n')
+        self.write("Sources/AnnalsHistory/C.swift", 'let a = "UPDATE annals_meta"\nlet b = """\n    INSERT OR IGNORE INTO\n      annals_spans VALUES (1)\n"""\n')
+        self.write("Tests/AnnalsTests/D.swift", 'let a = "FROM annals_spans"\n')
+        self.assertBreach("C.swift:4: SQL on annals_spans belongs in Sources/AnnalsHistory/A.swift")
+
     def test_built_files_in_git_are_a_breach(self):
         self.write("Package.resolved", "{}")
         self.write(".build-asan/a.o", "")

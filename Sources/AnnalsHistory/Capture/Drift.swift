@@ -72,8 +72,6 @@ package enum Drift {
 
     /// Makes tokens older than a transaction expire for these column lists.
     package static func expire(_ tables: [Int64], before number: Int64, _ db: Database) throws {
-        for table in tables {
-            try db.execute(sql: "UPDATE main.annals_tables SET gap = ? WHERE id = ?", arguments: [number, table])
-        }
+        for table in tables { try TrackedTable.set(gap: number, of: table, db) }
     }
 }

@@ -9,6 +9,11 @@ package enum OwnObjects {
         package var name: String
     }
 
+    /// Creates the tables that every store has, if they are missing.
+    package static func createCommonTables(_ db: Database) throws {
+        for sql in [MetaTable.schema, TrackedTable.schema, TransactionTable.schema, SpanTable.schema] { try db.execute(sql: sql) }
+    }
+
     /// The objects of Annals, in the order in which they can be dropped.
     package static func all(_ db: Database) throws -> [Object] { try prefixed(db).filter(\.isOwn).map(\.object) }
 

@@ -11,8 +11,7 @@ package enum StoreClock {
     /// The clock, including the newest transaction and the saved time.
     package static func load(_ db: Database) throws -> HybridClock {
         let saved = try saved(db)
-        let newest = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT time, time_counter, origin FROM main.annals_transactions ORDER BY number DESC LIMIT 1"))
+        let newest = try TransactionTable(db).newestTime()
         // An imported transaction has the time of its author's clock, which may be wrong by years.
         guard let newest, try newest.value("origin") != TransactionOrigin.imported.rawValue else { return HybridClock(last: saved) }
         return HybridClock(
@@ -50,4 +49,7 @@ package enum TransactionOrigin: Int, Hashable, Sendable, CaseIterable {
     case imported = 3
     /// Outbox transactions, rebased onto pulled entries.
     case rebase = 4
+
+    /// The origins of the store's own transactions, which go to the outbox.
+    package static let own: [TransactionOrigin] = [.local, .external, .migration]
 }

@@ -31,9 +31,7 @@ package struct TableRenames {
             try SpaceRename.tell(renamed.map { SpaceRename(table: $0.table.first.table, column: nil, name: $0.name) }, db)
         }
         // Retired lists of a table are renamed too, so that its whole history has one name.
-        let cases = renamed.map { "WHEN \(SQL.literal($0.table.name)) THEN \(SQL.literal($0.name))" }.joined(separator: " ")
-        let names = renamed.map { SQL.literal($0.table.name) }.joined(separator: ", ")
-        try db.execute(sql: "UPDATE main.annals_tables SET name = CASE name \(cases) END WHERE name IN (\(names)) AND state <> 'dropped'")
+        try TrackedTable.rename(renamed.map { ($0.table.name, $0.name) }, db)
         return renamed.filter { !$0.name.isSameIdentifier(as: $0.table.name) }
             .map { .tableRenamed(id: $0.table.id, from: $0.table.name, to: $0.name) }
     }

@@ -178,14 +178,14 @@ package struct TableRepair {
 
     private mutating func note(_ definition: DeclaredTable) throws {
         guard definition.shape != table.shape else { return }
-        try db.execute(sql: "UPDATE main.annals_tables SET shape = ? WHERE id = ?", arguments: [definition.shape, table.id])
+        try TrackedTable.set(shape: definition.shape, of: table.id, db)
     }
 
     /// Ends this list. Remaining notes are deleted, because the rows they concern can no longer be determined.
     private func end(as state: TrackedTable.State) throws {
         try CaptureTriggers.remove(db, id: table.id)
         try Evictions.forget(db, table.id)
-        try db.execute(sql: "UPDATE main.annals_tables SET state = ? WHERE id = ?", arguments: [state.rawValue, table.id])
+        try TrackedTable.set(state: state, of: table.id, db)
     }
 }
 

@@ -42,7 +42,7 @@ public enum Tracking {
                 try left.remove(db)
                 try refuseTakenNames(db)
             }
-            try StoreSchema.createCommonTables(db)
+            try OwnObjects.createCommonTables(db)
             if isNew {
                 try StoreSchema.set(.format, to: StoreSchema.format, db)
                 if let length = environment.largeValue {
@@ -106,7 +106,7 @@ public enum Tracking {
                 return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(error.message ?? "SQLite refused it")))
             }
             let isWhole = recordsRows || !holdsRows
-            let newest = try isWhole ? nil : Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions")
+            let newest = try isWhole ? nil : TransactionTable(db).newest()
             var table = try start(definition, gap: newest, isReplica, db)
             if let complaint = complaintAboutWriting(to: definition, db) {
                 try removeLists([table], db)
@@ -233,8 +233,7 @@ public enum Tracking {
 
     /// Whether another program dropped only `annals_meta`, or everything except the triggers.
     package static func hasRemains(_ db: Database) throws -> Bool {
-        let tables = ["annals_tables", "annals_transactions", "annals_spans"]
-        return try tables.allSatisfy { try db.tableExists($0) } || !OrphanedTriggers(db).tables.isEmpty
+        try OwnTables.history.dropFirst().allSatisfy { try db.tableExists($0) } || !OrphanedTriggers(db).tables.isEmpty
     }
 
     private static func removeLists(_ lists: [TrackedTable], _ db: Database) throws {
@@ -245,8 +244,8 @@ public enum Tracking {
                     DROP TABLE IF EXISTS main.\(StoreSchema.changesTable(list.id));
                     DROP TABLE IF EXISTS main.\(StoreSchema.notesTable(list.id));
                     """)
-            try db.execute(sql: "DELETE FROM main.annals_spans WHERE table_id = ?", arguments: [list.id])
-            try db.execute(sql: "DELETE FROM main.annals_tables WHERE id = ?", arguments: [list.id])
+            try SpanTable(db).delete(of: list.id)
+            try TrackedTable.delete(list.id, db)
             try CanonicalNames.forget(list.id, db)
             try ListContinuation.forget(list.id, db)
         }

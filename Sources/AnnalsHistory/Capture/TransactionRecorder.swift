@@ -1,6 +1,5 @@
 package import AnnalsCore
 import AnnalsSchema
-internal import Foundation
 package import GRDB
 
 /// Groups raw changes into transactions of history.
@@ -78,23 +77,10 @@ package enum TransactionRecorder {
         _ db: Database, spans: [Span], info: TransactionInfo, origin: TransactionOrigin? = nil, process: String?,
         replica: ReplicaID? = nil, position: Position? = nil
     ) throws -> Int64 {
-        let tables = spans.map(\.table).sorted().map(String.init).joined(separator: " ")
-        let insert = try db.cachedStatement(
-            sql: """
-                INSERT INTO main.annals_transactions(
-                  id, time, time_counter, author, context, process, origin, replica, position, tables)
-                VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """)
-        try insert.execute(
-            arguments: [
-                Data(info.id.bytes), info.time.milliseconds, Int64(info.time.counter), info.author, info.contextName, process,
-                (origin ?? TransactionOrigin(info.origin)).rawValue, replica.map { Data($0.bytes) }, position?.rawValue, tables,
-            ])
-        let number = db.lastInsertedRowID
-        for span in spans {
-            try db.cachedStatement(sql: "INSERT INTO main.annals_spans(table_id, number, first, last) VALUES(?, ?, ?, ?)")
-                .execute(arguments: [span.table, number, span.ids.lowerBound, span.ids.upperBound])
-        }
+        let number = try TransactionTable(db).insert(
+            info, origin ?? TransactionOrigin(info.origin), process: process, replica: replica, position: position,
+            lists: spans.map(\.table).sorted())
+        for span in spans { try SpanTable(db).insert(span, of: number) }
         return number
     }
 

@@ -16,12 +16,9 @@ package struct UnrecordedRange {
     /// All column lists with raw changes after their newest span, or with notes.
     package static func fetchAll(_ db: Database) throws -> [UnrecordedRange] {
         var recorded: [(id: Int64, last: Int64, isWritten: Bool)] = []
-        let known = try db.cachedStatement(
-            sql: """
-                SELECT id, (SELECT last FROM main.annals_spans WHERE table_id = annals_tables.id ORDER BY number DESC LIMIT 1),
-                instr((SELECT ' ' || value || ' ' FROM main.annals_meta WHERE name = 'written_by_triggers'), ' ' || id || ' ')
-                FROM main.annals_tables
-                """)
+        let written = MetaTable.valueSQL(named: SQL.literal(StoreSchema.Meta.writtenByTriggers.rawValue))
+        let known = try TrackedTable.statement(
+            db, with: [SpanTable.endSQL(of: "id"), "instr(' ' || \(written) || ' ', ' ' || id || ' ')"])
         do {
             defer { known.rewind() }
             while try known.step() { try recorded.append((known.number(at: 0), known.number(at: 1), known.integer(at: 2) != 0)) }

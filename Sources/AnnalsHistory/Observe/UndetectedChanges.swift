@@ -13,25 +13,17 @@ package struct UndetectedChanges {
     /// - Parameter db: inside the transaction that makes the changes, before the first of them.
     package init(_ db: Database) throws {
         self.db = db
-        newest = try StoreSchema.exists(db) ? Self.newest(db) : nil
-    }
-
-    private static func newest(_ db: Database) throws -> Int64 {
-        let statement = try db.cachedStatement(sql: "SELECT max(number) FROM main.annals_transactions")
-        defer { statement.rewind() }
-        return try statement.step() ? statement.integer(at: 0) : 0
+        newest = try StoreSchema.exists(db) ? TransactionTable(db).newest() ?? 0 : nil
     }
 
     /// Notifies observers of the tables that changed since.
     package func tell() throws {
-        guard let newest, try StoreSchema.exists(db), try Self.newest(db) > newest else { return }
+        guard let newest, try StoreSchema.exists(db), try TransactionTable(db).newest() ?? 0 > newest else { return }
         try Self.tell(db, after: newest)
     }
 
     package static func tell(_ db: Database, after number: Int64) throws {
-        let lists = try String.fetchAll(
-            db, sql: "SELECT DISTINCT tables FROM main.annals_transactions WHERE number > ?", arguments: [number])
-        for id in Set(lists.flatMap { $0.split(separator: " ").compactMap { Int64($0) } }).sorted() {
+        for id in try TransactionTable(db).lists(after: number) {
             guard let table = try TrackedTable.fetch(db, id: id), try db.tableExists(table.name, in: "main") else { continue }
             try tell(db, table.name)
             let changes = StoreSchema.changesTable(id)

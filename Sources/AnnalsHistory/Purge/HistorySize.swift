@@ -82,13 +82,10 @@ package struct HistorySize {
 
     /// The size of the transactions after a number, in bytes.
     package func size(after number: Int64) throws -> Double {
-        // Numbers have no gaps.
-        let transactions =
-            try Int64.fetchOne(
-                db, sql: "SELECT max(number) - min(number) + 1 FROM main.annals_transactions WHERE number > ?", arguments: [number]) ?? 0
+        let transactions = try TransactionTable(db).count(after: number)
         var sum = Double(transactions) * Self.bytesPerTransaction
         for table in tables where !table.samples.isEmpty {
-            sum += try table.bytes(after: lastChange(of: table.id, upTo: number))
+            sum += try table.bytes(after: SpanTable(db).end(of: table.id, upTo: number) ?? 0)
         }
         return sum + Double(transactions) * Self.bytesPerSpan
     }
@@ -109,13 +106,6 @@ package struct HistorySize {
     package static func file(_ db: Database) throws -> Double {
         let pages = try ["page_count", "freelist_count", "page_size"].map { try Int64.fetchOne(db, sql: "PRAGMA main.\($0)") ?? 0 }
         return Double((pages[0] - pages[1]) * pages[2])
-    }
-
-    private func lastChange(of table: Int64, upTo number: Int64) throws -> Int64 {
-        try Int64.fetchOne(
-            db.cachedStatement(
-                sql: "SELECT last FROM main.annals_spans WHERE table_id = ? AND number <= ? ORDER BY number DESC LIMIT 1"),
-            arguments: [table, number]) ?? 0
     }
 }
 

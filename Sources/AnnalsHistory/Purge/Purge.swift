@@ -41,8 +41,7 @@ package struct Purge {
     /// Whether rows below the horizon may remain, for example after an interrupted purge. Raw changes are deleted first, and
     /// transactions last.
     package static func isUnfinished(_ db: Database) throws -> Bool {
-        let oldest = try Int64.fetchOne(db, sql: "SELECT min(number) FROM main.annals_transactions")
-        return try oldest.map { try $0 <= horizon(db) } ?? false
+        try TransactionTable(db).oldest().map { try $0 <= horizon(db) } ?? false
     }
 
     package static func setHorizon(_ number: Int64, _ db: Database) throws {
@@ -69,7 +68,7 @@ package struct Purge {
 
     /// Returns whether all purged raw changes of the table are deleted.
     private func drop(_ table: TrackedTable, _ horizon: Int64, _ step: inout Int64, _ slice: inout Slice, _ end: Int64) throws -> Bool {
-        guard let last = try lastPurged(table.id, horizon) else { return true }
+        guard let last = try SpanTable(db).end(of: table.id, upTo: horizon) else { return true }
         let name = "main.\(StoreSchema.changesTable(table.id))"
         let newest = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(id) FROM \(name)")) ?? 0
         while let first = try Int64.fetchOne(db.cachedStatement(sql: "SELECT min(id) FROM \(name)")), first <= last, first < newest {
@@ -84,14 +83,6 @@ package struct Purge {
         return try dropSpans(table.id, horizon, &step, end)
     }
 
-    /// The newest raw change to delete; nil if there is none.
-    private func lastPurged(_ table: Int64, _ horizon: Int64) throws -> Int64? {
-        try Int64.fetchOne(
-            db.cachedStatement(
-                sql: "SELECT last FROM main.annals_spans WHERE table_id = ? AND number <= ? ORDER BY number DESC LIMIT 1"),
-            arguments: [table, horizon])
-    }
-
     /// Sets everything in a raw change to NULL except its id. Returns the number of changes that were emptied.
     private func empty(_ id: Int64, of table: TrackedTable, in name: String) throws -> Int64 {
         guard try Bool.fetchOne(db, sql: "SELECT op IS NOT NULL FROM \(name) WHERE id = ?", arguments: [id]) ?? false else { return 0 }
@@ -102,28 +93,18 @@ package struct Purge {
 
     /// Deletes all spans up to the horizon except the table's newest, which says up to where its raw changes are recorded.
     private func dropSpans(_ table: Int64, _ horizon: Int64, _ step: inout Int64, _ end: Int64) throws -> Bool {
-        let newest = try Int64.fetchOne(
-            db.cachedStatement(sql: "SELECT max(number) FROM main.annals_spans WHERE table_id = ?"), arguments: [table])
+        let spans = SpanTable(db)
+        let newest = try spans.newestTransaction(of: table)
         let limit = min(horizon, (newest ?? 0) - 1)
-        while let first = try Int64.fetchOne(
-            db.cachedStatement(sql: "SELECT min(number) FROM main.annals_spans WHERE table_id = ?"), arguments: [table]), first <= limit
-        {
-            let bound =
-                try Int64.fetchOne(
-                    db.cachedStatement(
-                        sql: "SELECT number FROM main.annals_spans WHERE table_id = ? AND number <= ? ORDER BY number LIMIT 1 OFFSET ?"),
-                    arguments: [table, limit, step - 1]) ?? limit
+        while let first = try spans.oldestTransaction(of: table), first <= limit {
+            let bound = try spans.transaction(of: table, behind: step - 1, upTo: limit) ?? limit
             _ = try timed(&step) {
-                try db.cachedStatement(sql: "DELETE FROM main.annals_spans WHERE table_id = ? AND number <= ?")
-                    .execute(arguments: [table, bound])
+                try spans.delete(of: table, upTo: bound)
                 return 0
             }
             guard microseconds() < end else { return false }
         }
-        if let newest, newest <= horizon {
-            try db.cachedStatement(sql: "UPDATE main.annals_spans SET first = last WHERE table_id = ? AND number = ? AND first < last")
-                .execute(arguments: [table, newest])
-        }
+        if let newest, newest <= horizon { try spans.shorten(of: table, in: newest) }
         return true
     }
 
@@ -131,14 +112,11 @@ package struct Purge {
 
     private func dropTransactions(_ horizon: Int64, _ step: inout Int64, _ slice: inout Slice, _ end: Int64) throws -> Bool {
         try RenumberedRows.purge(db, through: horizon)
-        let newest = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(number) FROM main.annals_transactions")) ?? 0
-        let limit = min(horizon, newest - 1)
-        while let first = try Int64.fetchOne(db.cachedStatement(sql: "SELECT min(number) FROM main.annals_transactions")), first <= limit {
+        let transactions = TransactionTable(db)
+        let limit = min(horizon, (try transactions.newest() ?? 0) - 1)
+        while let first = try transactions.oldest(), first <= limit {
             let bound = min(limit, first + step - 1)
-            slice.transactions += try timed(&step) {
-                try db.cachedStatement(sql: "DELETE FROM main.annals_transactions WHERE number <= ?").execute(arguments: [bound])
-                return Int64(db.changesCount)
-            }
+            slice.transactions += try timed(&step) { try transactions.delete(through: bound) }
             guard microseconds() < end else { return false }
         }
         return true

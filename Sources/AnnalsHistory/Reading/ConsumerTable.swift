@@ -34,6 +34,12 @@ package struct ConsumerTable {
         return try GRDB.Row.fetchAll(db, sql: "SELECT name, number, lease, seen FROM main.annals_consumers ORDER BY name").map(Entry.init)
     }
 
+    /// The highest number below a limit that a consumer has read; nil if there is none.
+    package static func newest(below limit: Int64, _ db: Database) throws -> Int64? {
+        guard try db.tableExists("annals_consumers") else { return nil }
+        return try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_consumers WHERE number < ?", arguments: [limit])
+    }
+
     package func entry(_ name: String) throws -> Entry {
         let row =
             try db.tableExists("annals_consumers")

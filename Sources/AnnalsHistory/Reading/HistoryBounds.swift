@@ -15,11 +15,11 @@ package struct HistoryBounds: Sendable {
 
     /// - Throws: `AnnalsError` with code `notTracked` if the database has no history.
     package init(_ db: Database) throws {
-        guard try db.tableExists("annals_transactions"), let id = try Self.storeID(db) else {
+        guard try db.tableExists(TransactionTable.name), let id = try Self.storeID(db) else {
             throw AnnalsError(.notTracked, operation: "history", "the database has no history", hint: "Run annals track first")
         }
         storeID = id
-        let last = try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions") ?? 0
+        let last = try TransactionTable(db).newest() ?? 0
         oldest = HistoryToken(number: min(try Self.oldestNumber(db), last), store: id)
         latest = HistoryToken(number: last, store: id)
     }
@@ -34,7 +34,7 @@ package struct HistoryBounds: Sendable {
     /// The number after which no transaction and no raw change is missing. If a table's history starts again, its `gap` limits it.
     /// The horizon limits it too, even if purged rows are not deleted yet.
     private static func oldestNumber(_ db: Database) throws -> Int64 {
-        let gap = try Int64.fetchOne(db, sql: "SELECT max(gap) FROM main.annals_tables") ?? 0
+        let gap = try TrackedTable.newestGap(db) ?? 0
         return try max(gap, Purge.horizon(db))
     }
 
@@ -81,13 +81,9 @@ package struct HistoryBounds: Sendable {
 
     /// The point after the last transaction that was committed in this store at or before a time, in milliseconds since 1970.
     package func token(atMilliseconds moment: Int64, _ db: Database, named name: String) throws -> HistoryToken {
-        var number =
-            try Int64.fetchOne(
-                db, sql: "SELECT max(number) FROM main.annals_transactions WHERE origin <> ? AND time <= ?",
-                arguments: [TransactionOrigin.imported.rawValue, moment]) ?? 0
+        var number = try TransactionTable(db).newest(committedBy: moment) ?? 0
         // An imported transaction has its author's time. Only its raw changes have the time of its arrival in this store.
-        let later = try GRDB.Row.fetchCursor(
-            db, sql: "SELECT number, origin, tables FROM main.annals_transactions WHERE number > ? ORDER BY number", arguments: [number])
+        let later = try TransactionTable(db).rows(after: number)
         while let row = try later.next(), try row.value("origin") == TransactionOrigin.imported.rawValue {
             guard let arrival = try arrival(of: row.number("number"), tables: row.value("tables"), db), arrival <= moment else { break }
             number = try row.number("number")
@@ -97,13 +93,9 @@ package struct HistoryBounds: Sendable {
     }
 
     private func arrival(of number: Int64, tables: String, _ db: Database) throws -> Int64? {
-        guard let table = tables.split(separator: " ").first.flatMap({ Int64($0) }) else { return nil }
+        guard let list = TransactionTable.lists(tables).first, let last = try SpanTable(db).end(of: list, in: number) else { return nil }
         let day = try Double.fetchOne(
-            db,
-            sql: """
-                SELECT at FROM main.\(StoreSchema.changesTable(table))
-                WHERE id = (SELECT last FROM main.annals_spans WHERE table_id = ? AND number = ?)
-                """, arguments: [table, number])
+            db, sql: "SELECT at FROM main.\(StoreSchema.changesTable(list)) WHERE id = ?", arguments: [last])
         return day.map(JulianDay.milliseconds)
     }
 

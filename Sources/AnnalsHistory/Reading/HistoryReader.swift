@@ -24,7 +24,7 @@ public final class HistoryReader {
 
     /// - Throws: `AnnalsError` with code `notTracked` if the database has no history.
     public convenience init(_ db: Database) throws {
-        guard try db.tableExists("annals_transactions") else { throw StoreSchema.notTracked }
+        guard try db.tableExists(TransactionTable.name) else { throw StoreSchema.notTracked }
         try self.init(db, tables: TrackedTables.load(db))
     }
 
@@ -32,10 +32,9 @@ public final class HistoryReader {
         bounds = try HistoryBounds(db)
         self.db = db
         changes = try NetChanges(db, tables: tables)
-        for row in try GRDB.Row.fetchAll(db, sql: "SELECT id, name FROM main.annals_tables ORDER BY id") {
-            let name: String = try row.value("name")
-            try layouts[name.foldedIdentifier, default: []].append(row.value("id"))
-            names[try row.value("id")] = name
+        for (id, name) in try TrackedTable.names(db) {
+            layouts[name.foldedIdentifier, default: []].append(id)
+            names[id] = name
         }
     }
 
@@ -44,7 +43,7 @@ public final class HistoryReader {
     /// One transaction by its number; nil if history does not have it.
     public func transaction(_ number: Int64) throws -> HistoryTransaction? {
         guard number > bounds.oldest.number else { return nil }
-        return try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]).map(decode)
+        return try TransactionTable(db).row(number).map(decode)
     }
 
     /// The transactions of a request, oldest first. They are all in memory at once, so set a limit.
@@ -75,9 +74,8 @@ public final class HistoryReader {
         var rest = request.maximum ?? .max
         var last = query.after
         while rest > 0 {
-            let page = try GRDB.Row.fetchAll(
-                db, sql: "\(Self.select) WHERE \(query.condition) ORDER BY number LIMIT \(HistoryLimits.pageTransactions)",
-                arguments: [last] + query.arguments)
+            let page = try TransactionTable(db).rows(
+                where: query.condition, [last] + query.arguments, limit: HistoryLimits.pageTransactions)
             for row in page {
                 let transaction = try decode(row)
                 last = transaction.number
@@ -90,10 +88,6 @@ public final class HistoryReader {
         }
     }
 
-    private static let select = """
-        SELECT number, id, time, author, context, process, origin, replica, position, tables FROM main.annals_transactions
-        """
-
     private func decode(_ row: GRDB.Row) throws -> HistoryTransaction {
         let id: Data = try row.value("id")
         let number: Int64 = try row.number("number")
@@ -104,8 +98,8 @@ public final class HistoryReader {
         }
         // A table that a migration changed has an old id and a new id.
         var tableNames: [String] = []
-        for number in tables.split(separator: " ") {
-            if let name = Int64(number).flatMap({ names[$0] }), !tableNames.contains(name) { tableNames.append(name) }
+        for list in TransactionTable.lists(tables) {
+            if let name = names[list], !tableNames.contains(name) { tableNames.append(name) }
         }
         return HistoryTransaction(
             number: number, id: id, token: HistoryToken(number: number, store: bounds.storeID),
@@ -230,13 +224,7 @@ private struct Query {
             terms.append("(? >> origin) & 1")
             arguments += [origins.rawValue]
         }
-        if let ids {
-            let list = ids.map(String.init).joined(separator: ", ")
-            terms.append(
-                """
-                EXISTS (SELECT 1 FROM main.annals_spans AS s WHERE s.table_id IN (\(list)) AND s.number = annals_transactions.number)
-                """)
-        }
+        if let ids { terms.append(TransactionTable.changed(ids)) }
         condition = terms.joined(separator: " AND ")
         self.arguments = arguments
     }

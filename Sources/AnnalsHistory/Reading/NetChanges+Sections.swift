@@ -18,10 +18,8 @@ extension NetChanges {
 
     /// The sections of a transaction in the order of their column lists.
     package func sections(of transaction: Int64) throws -> [Section] {
-        let tables = try String.fetchOne(
-            db.cachedStatement(sql: "SELECT tables FROM main.annals_transactions WHERE number = ?"), arguments: [transaction])
         let statement = try spans.get()
-        return try (tables ?? "").split(separator: " ").compactMap { Int64($0) }.compactMap { id in
+        return try TransactionTable(db).lists(of: transaction).compactMap { id in
             statement.bind(1, id)
             statement.bind(2, transaction)
             defer { statement.reset() }

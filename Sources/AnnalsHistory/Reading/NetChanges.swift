@@ -38,9 +38,7 @@ package final class NetChanges {
     private let foldedInMemory: Int
     private var sources: [Int64: RawChangeScan] = [:]
     private var translations: [Int64: LayoutTranslation] = [:]
-    package lazy var spans = Result {
-        try PreparedStatement(db, "SELECT first, last FROM main.annals_spans WHERE table_id = ?1 AND number = ?2")
-    }
+    package lazy var spans = Result { try SpanTable(db).find() }
 
     package init(
         _ db: Database, tables: TrackedTables, foldedAtOnce: Int = HistoryLimits.foldedAtOnce,

@@ -96,6 +96,6 @@ package struct StoreStep {
 
     /// The number of the newest transaction of history; zero if there is none.
     package func newestTransaction() throws -> Int64 {
-        try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions") ?? 0
+        try TransactionTable(db).newest() ?? 0
     }
 }

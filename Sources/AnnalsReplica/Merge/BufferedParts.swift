@@ -8,6 +8,8 @@ package import GRDB
 ///
 /// They are the log's entries directly after the replica's position, because the relay appends all parts at once.
 package enum BufferedParts {
+    static let table = "annals_parts"
+
     package static let schema = """
         CREATE TABLE annals_parts (
             position INTEGER PRIMARY KEY,

@@ -116,6 +116,54 @@ package enum ConflictJournal {
             ])
     }
 
+    /// Deletes entries that the relay received before a time, in milliseconds since 1970. A trial only counts them.
+    package static func purge(_ db: Database, before moment: Int64, force: Bool, isTrial: Bool = false) throws -> Int {
+        let old = """
+            FROM annals_conflicts
+            WHERE received_at < ? AND (? OR seen AND NOT (waits AND resolved = 0)) AND id < (SELECT max(id) FROM annals_conflicts)
+            """
+        let count = try Int.fetchOne(db, sql: "SELECT count(*) \(old)", arguments: [moment, force]) ?? 0
+        if !isTrial { try db.execute(sql: "DELETE \(old)", arguments: [moment, force]) }
+        return count
+    }
+
+    /// Returns at most `limit` conflicts with a higher id than `after`, in the order of their ids.
+    package static func page(_ db: Database, _ names: NameMap, after: Int64, limit: Int, onlyUnresolved: Bool) throws -> [Conflict] {
+        try GRDB.Row.fetchAll(
+            db,
+            sql: """
+                SELECT * FROM annals_conflicts
+                WHERE id > ? AND (waits AND resolved = 0 OR NOT ?)
+                ORDER BY id LIMIT ?
+                """, arguments: [after, onlyUnresolved, limit]
+        ).map { try conflict($0, names) }
+    }
+
+    /// Marks entries as seen by a person in this store.
+    package static func noteSeen(_ db: Database, _ ids: [Int64]) throws {
+        let statement = try db.cachedStatement(sql: "UPDATE annals_conflicts SET seen = 1 WHERE id = ? AND seen = 0")
+        for id in ids { try statement.execute(arguments: [id]) }
+    }
+
+    /// Deletes the entries of log entries after a position.
+    static func forget(_ db: Database, after position: Position) throws {
+        try db.execute(sql: "DELETE FROM annals_conflicts WHERE position > ?", arguments: [position.rawValue])
+    }
+
+    /// Visits all entries that arrived in the same push as the conflict, in order.
+    static func forEachEntry(_ db: Database, with conflict: Conflict, _ visit: (JournalEntry) throws -> Void) throws {
+        let rows = try GRDB.Row.fetchCursor(
+            db,
+            sql: """
+                SELECT entry FROM annals_conflicts
+                WHERE replica = ? AND received_at = (SELECT received_at FROM annals_conflicts WHERE id = ?) ORDER BY id
+                """, arguments: [Data(conflict.name.replica.bytes), conflict.id])
+        while let row = try rows.next() {
+            let bytes: Data = try row.value("entry")
+            try visit(JournalEntry.decode([UInt8](bytes)))
+        }
+    }
+
     /// - Parameter names: The local names. The journal uses canonical names.
     package static func conflict(_ row: GRDB.Row, _ names: NameMap) throws -> Conflict {
         let replica: Data = try row.value("replica")

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsRows
 import AnnalsSchema
 import AnnalsSQLite
@@ -147,11 +148,7 @@ extension PageApplier {
             entry.transaction = info.id
             name = info.author
         }
-        name =
-            try name
-            ?? String.fetchOne(
-                db, sql: "SELECT author FROM annals_transactions WHERE replica = ? AND author IS NOT NULL ORDER BY number DESC LIMIT 1",
-                arguments: [Data(header.replica.bytes)])
+        name = try name ?? TransactionTable(db).author(of: header.replica)
         entry.authorName = name.flatMap { $0.isEmpty ? nil : String($0.prefix(EntryLimits.authorCharacters)) }
         return entry
     }

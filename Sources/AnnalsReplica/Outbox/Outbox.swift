@@ -25,20 +25,6 @@ package enum Outbox {
             parts INTEGER NOT NULL DEFAULT 1,
             body BLOB NOT NULL
         );
-        CREATE TABLE annals_outbox_parts (
-            id INTEGER PRIMARY KEY,
-            sequence INTEGER NOT NULL,
-            part INTEGER NOT NULL,
-            body BLOB NOT NULL,
-            UNIQUE (sequence, part)
-        );
-        CREATE TABLE annals_push (
-            first_counter INTEGER PRIMARY KEY,
-            transactions INTEGER NOT NULL,
-            last_sequence INTEGER NOT NULL,
-            digests BLOB NOT NULL,
-            batch BLOB NOT NULL
-        );
         CREATE TABLE annals_ahead (
             position INTEGER PRIMARY KEY,
             digest BLOB
@@ -136,17 +122,32 @@ package enum Outbox {
 
     private static func fillBody(_ db: Database, _ draft: Draft, sequence: Int64) throws {
         guard draft.body.count > 1 else { return }
-        try StoredBlob(db, table: "annals_outbox", column: "body", row: sequence, .write).write(draft.body)
+        try body(db, of: sequence, .write).write(draft.body)
+    }
+
+    /// The body of a row. If the row has several parts, it is the last part.
+    static func body(_ db: Database, of sequence: Int64, _ access: StoredBlob.Access = .read) throws -> StoredBlob {
+        try StoredBlob(db, table: "annals_outbox", column: "body", row: sequence, access)
     }
 
     package static func delete(_ db: Database, through sequence: Int64) throws {
-        try db.cachedStatement(sql: "DELETE FROM annals_outbox_parts WHERE sequence <= ?").execute(arguments: [sequence])
+        try deleteParts(db, through: sequence)
         try db.cachedStatement(sql: "DELETE FROM annals_outbox WHERE sequence <= ?").execute(arguments: [sequence])
     }
 
     package static func delete(_ db: Database, sequence: Int64) throws {
         try deleteParts(db, sequence: sequence)
         try db.cachedStatement(sql: "DELETE FROM annals_outbox WHERE sequence = ?").execute(arguments: [sequence])
+    }
+
+    package static func delete(_ db: Database, after sequence: Int64) throws {
+        try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence > ?", arguments: [sequence])
+    }
+
+    /// Gives a row and its parts another sequence number, which must be free.
+    static func move(_ db: Database, _ sequence: Int64, to place: Int64) throws {
+        try db.execute(sql: "UPDATE annals_outbox SET sequence = ? WHERE sequence = ?", arguments: [place, sequence])
+        try moveParts(db, sequence, to: place)
     }
 
     /// The positions of accepted entries that are ahead.
@@ -192,6 +193,27 @@ package enum Outbox {
 
     package static func count(_ db: Database) throws -> Int {
         try Int.fetchOne(db.cachedStatement(sql: "SELECT count(*) FROM annals_outbox")) ?? 0
+    }
+
+    /// The sequence number of the oldest row; nil if there is none.
+    static func first(_ db: Database) throws -> Int64? { try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox") }
+
+    /// The sequence number of the newest row; nil if there is none.
+    static func last(_ db: Database) throws -> Int64? { try Int64.fetchOne(db, sql: "SELECT max(sequence) FROM annals_outbox") }
+
+    static func sequencesFromNewest(_ db: Database) throws -> [Int64] {
+        try Int64.fetchAll(db, sql: "SELECT sequence FROM annals_outbox ORDER BY sequence DESC")
+    }
+
+    /// The sequence numbers of the rows whose ids a query returns, in local order.
+    static func sequences(_ db: Database, ofIDs query: String, _ arguments: StatementArguments = []) throws -> [Int64] {
+        let sql = "SELECT sequence FROM annals_outbox WHERE id IN (\(query)) ORDER BY sequence"
+        return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    /// The id of the oldest row, not decoded; nil if there is none.
+    static func firstID(_ db: Database) throws -> DatabaseValue? {
+        try DatabaseValue.fetchOne(db, sql: "SELECT id FROM annals_outbox ORDER BY sequence LIMIT 1")
     }
 
     package static func row(_ db: Database, sequence: Int64) throws -> Row? {

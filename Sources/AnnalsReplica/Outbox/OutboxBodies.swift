@@ -30,7 +30,7 @@ final class OutboxBodies {
             try blob.move(to: sequence)
             return blob
         }
-        let opened = try StoredBlob(db, table: "annals_outbox", column: "body", row: sequence, .read)
+        let opened = try Outbox.body(db, of: sequence)
         blob = opened
         return opened
     }

@@ -40,16 +40,16 @@ package struct OutboxFiller {
         try offer(self)
         let meta = Meta(db)
         let done = try meta.integer(.outboxed) ?? 0
-        let own: [TransactionOrigin] = [.local, .external, .migration]
-        let cursor = try GRDB.Row.fetchCursor(
-            db.cachedStatement(sql: "\(Self.select) WHERE number > ? ORDER BY number"), arguments: [done])
+        let cursor = try TransactionTable(db).rows(after: done)
         var last = done
         var count = 0
         var changes: NetChanges?
         var known: FootprintKey?
         while let row = try cursor.next() {
             last = try row.number("number")
-            guard let origin = try TransactionOrigin(rawValue: row.value("origin")), own.contains(origin) else { continue }
+            guard let origin = try TransactionOrigin(rawValue: row.value("origin")), TransactionOrigin.own.contains(origin) else {
+                continue
+            }
             let reader = try changes ?? NetChanges(db, tables: tables)
             changes = reader
             let key = try known ?? footprintKey()
@@ -65,17 +65,14 @@ package struct OutboxFiller {
 
     /// The number of own transactions that are not in the outbox yet.
     package static func waiting(_ db: Database) throws -> Int {
-        let sql = "SELECT count(*) FROM annals_transactions WHERE number > ? AND origin IN (?, ?, ?)"
-        let own: [TransactionOrigin] = [.local, .external, .migration]
-        return try Int.fetchOne(
-            db, sql: sql, arguments: [Meta(db).integer(.outboxed) ?? 0, own[0].rawValue, own[1].rawValue, own[2].rawValue]) ?? 0
+        try TransactionTable(db).countOwn(after: Meta(db).integer(.outboxed) ?? 0)
     }
 
     /// Adds history's transaction `number` with other contents of the entry. All earlier transactions must be in the outbox already.
     @discardableResult
     package func append(_ number: Int64, _ decisions: UserDecisions, _ journal: [JournalEntry] = []) throws -> TransactionID? {
-        guard let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
-            throw Corruption("annals_transactions")
+        guard let row = try TransactionTable(db).row(number) else {
+            throw Corruption(TransactionTable.name)
         }
         let origin = try TransactionOrigin(rawValue: row.value("origin")) ?? .local
         let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal)
@@ -97,8 +94,6 @@ package struct OutboxFiller {
         }
         try append(number, decisions)
     }
-
-    private static let select = "SELECT number, id, time, time_counter, author, context, origin FROM annals_transactions"
 
     private func encode(
         _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ key: FootprintKey,

@@ -3,7 +3,18 @@ package import AnnalsCore
 import AnnalsWire
 package import GRDB
 
+/// The parts of transactions that do not fit into the outbox rows.
 extension Outbox {
+    static let partsSchema = """
+        CREATE TABLE annals_outbox_parts (
+            id INTEGER PRIMARY KEY,
+            sequence INTEGER NOT NULL,
+            part INTEGER NOT NULL,
+            body BLOB NOT NULL,
+            UNIQUE (sequence, part)
+        );
+        """
+
     /// Writes the parts of one transaction as they are filled, except the last, which is stored in the outbox row itself. A body
     /// that is too large for a part is cut into pieces, and each piece is a part.
     package final class PartWriter {
@@ -61,7 +72,7 @@ extension Outbox {
         }
 
         private func insert(_ pieces: [[UInt8]]) throws {
-            let sequence = try sequence ?? ((Int64.fetchOne(db, sql: "SELECT max(sequence) FROM annals_outbox") ?? 0) + 1)
+            let sequence = try sequence ?? ((Outbox.last(db) ?? 0) + 1)
             self.sequence = sequence
             let statement = try PreparedStatement(db, "INSERT INTO annals_outbox_parts (sequence, part, body) VALUES (?1, ?2, ?3)")
             statement.bind(1, sequence)
@@ -77,11 +88,21 @@ extension Outbox {
         try db.execute(sql: "DELETE FROM annals_outbox_parts WHERE sequence = ?", arguments: [sequence])
     }
 
+    static func deleteParts(_ db: Database, through sequence: Int64) throws {
+        try db.cachedStatement(sql: "DELETE FROM annals_outbox_parts WHERE sequence <= ?").execute(arguments: [sequence])
+    }
+
+    package static func deleteAllParts(_ db: Database) throws {
+        try db.execute(sql: "DELETE FROM annals_outbox_parts")
+    }
+
+    static func moveParts(_ db: Database, _ sequence: Int64, to place: Int64) throws {
+        try db.execute(sql: "UPDATE annals_outbox_parts SET sequence = ? WHERE sequence = ?", arguments: [place, sequence])
+    }
+
     /// A part of a row's body. The last part is the body in the outbox row itself.
     package static func body(_ db: Database, of sequence: Int64, part: Int, parts: Int) throws -> [UInt8] {
-        guard part < parts - 1 else {
-            return try StoredBlob(db, table: "annals_outbox", column: "body", row: sequence, .read).read()
-        }
+        guard part < parts - 1 else { return try body(db, of: sequence).read() }
         let sql = "SELECT id FROM annals_outbox_parts WHERE sequence = ? AND part = ?"
         guard let row = try Int64.fetchOne(db, sql: sql, arguments: [sequence, part]) else { throw Corruption("annals_outbox_parts") }
         return try StoredBlob(db, table: "annals_outbox_parts", column: "body", row: row, .read).read()

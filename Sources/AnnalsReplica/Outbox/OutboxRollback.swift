@@ -27,7 +27,7 @@ package struct OutboxRollback {
     /// Undoes the outbox, newest transaction first. Rows that differ are reported to the copy's `mismatch`.
     package func undoOutbox(progress: () throws -> Void = {}) throws {
         try undoWhatTheOutboxLacks()
-        for sequence in try Int64.fetchAll(db, sql: "SELECT sequence FROM annals_outbox ORDER BY sequence DESC") {
+        for sequence in try Outbox.sequencesFromNewest(db) {
             guard let row = try Outbox.row(db, sequence: sequence) else { continue }
             try copy.take(steps(back: row))
             try progress()
@@ -42,9 +42,8 @@ package struct OutboxRollback {
     /// Newest first.
     private func ownSinceOutbox() throws -> [Int64] {
         let moved = try Meta(db).integer(.outboxed) ?? 0
-        let own = [TransactionOrigin.local, .external, .migration].map(\.rawValue)
-        let rows = try GRDB.Row.fetchCursor(
-            db, sql: "SELECT number, origin FROM main.annals_transactions WHERE number > ? ORDER BY number DESC", arguments: [moved])
+        let own = TransactionOrigin.own.map(\.rawValue)
+        let rows = try TransactionTable(db).rowsFromNewest(after: moved)
         var numbers: [Int64] = []
         while let row = try rows.next(), try own.contains(row.value("origin")) { numbers.append(try row.number("number")) }
         return numbers

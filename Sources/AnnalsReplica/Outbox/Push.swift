@@ -17,6 +17,18 @@ package struct Push {
     /// One digest for each transaction, or for each part.
     package var digests: [Digest]
 
+    static let table = "annals_push"
+
+    static let schema = """
+        CREATE TABLE annals_push (
+            first_counter INTEGER PRIMARY KEY,
+            transactions INTEGER NOT NULL,
+            last_sequence INTEGER NOT NULL,
+            digests BLOB NOT NULL,
+            batch BLOB NOT NULL
+        );
+        """
+
     package static func isUnderWay(_ db: Database) throws -> Bool {
         try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS(SELECT 1 FROM annals_push)")) ?? false
     }

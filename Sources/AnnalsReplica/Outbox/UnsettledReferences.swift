@@ -42,8 +42,7 @@ package enum UnsettledReferences {
 
     /// The oldest outbox transaction with such references.
     package static func first(_ db: Database) throws -> Int64? {
-        let sql = "SELECT min(sequence) FROM annals_outbox WHERE id IN (SELECT id FROM annals_unsettled)"
-        return try Int64.fetchOne(db.cachedStatement(sql: sql))
+        try Outbox.sequences(db, ofIDs: "SELECT id FROM annals_unsettled").first
     }
 
     package static func settled(_ db: Database, _ id: TransactionID) throws {

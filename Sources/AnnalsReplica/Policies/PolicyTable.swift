@@ -40,6 +40,26 @@ package enum PolicyTable {
         }
     }
 
+    /// Deletes the policies of the space, and leaves the overrides of this replica.
+    static func forgetShared(_ db: Database) throws {
+        try db.execute(sql: "DELETE FROM annals_policies WHERE here = 0")
+    }
+
+    /// Copies the policies of the space to a table of this name in an attached snapshot.
+    static func copyShared(_ db: Database, to table: String) throws {
+        try db.execute(
+            sql: "CREATE TABLE \(table) AS SELECT name, column_name, aspect, policy FROM main.annals_policies WHERE here = 0")
+    }
+
+    /// Copies the policies of the space from a snapshot's table.
+    static func takeInShared(from table: String, _ db: Database) throws {
+        try db.execute(
+            sql: """
+                INSERT INTO annals_policies (here, name, column_name, aspect, policy)
+                SELECT 0, name, column_name, aspect, policy FROM \(table)
+                """)
+    }
+
     /// The policies in force under local names. Policies for tables and columns that this store lacks are left out.
     package static func load(_ db: Database, for tables: TrackedTables) throws -> [PolicyInForce] {
         let all = try load(db)

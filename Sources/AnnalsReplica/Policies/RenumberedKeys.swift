@@ -14,16 +14,8 @@ package struct RenumberedKeys {
 
     /// - Parameter names: The local names, by which tables are looked up.
     package init(_ db: Database, with conflict: Conflict, _ names: NameMap) throws {
-        let rows = try GRDB.Row.fetchCursor(
-            db,
-            sql: """
-                SELECT entry FROM annals_conflicts
-                WHERE replica = ? AND received_at = (SELECT received_at FROM annals_conflicts WHERE id = ?) ORDER BY id
-                """, arguments: [Data(conflict.name.replica.bytes), conflict.id])
-        while let row = try rows.next() {
-            let bytes: Data = try row.value("entry")
-            let entry = try JournalEntry.decode([UInt8](bytes))
-            guard entry.kind == .renumber, entry.key.count == 1, let now = entry.incoming?.first else { continue }
+        try ConflictJournal.forEachEntry(db, with: conflict) { entry in
+            guard entry.kind == .renumber, entry.key.count == 1, let now = entry.incoming?.first else { return }
             numbers[names.table(entry.table).foldedIdentifier, default: [:]][entry.key[0]] = now
         }
     }

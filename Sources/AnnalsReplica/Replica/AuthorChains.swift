@@ -97,6 +97,12 @@ package struct AuthorChains {
         return all
     }
 
+    /// Whether an author has a row here.
+    static func knows(_ author: ReplicaID, _ db: Database) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM annals_authors WHERE replica = ?)")
+        return try Bool.fetchOne(statement, arguments: [Data(author.bytes)]) ?? false
+    }
+
     package static func save(_ db: Database, _ link: Link?, of replica: ReplicaID) throws {
         try db.cachedStatement(sql: "INSERT OR REPLACE INTO annals_authors (replica, counter, digest) VALUES (?, ?, ?)").execute(
             arguments: [Data(replica.bytes), (link?.counter ?? .zero).rawValue, Data((link?.digest ?? .zero).bytes)])

@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsHistory
 import AnnalsMerge
 import AnnalsRows
 import AnnalsSchema
@@ -141,7 +142,7 @@ package struct FollowingRelay {
     // MARK: The outbox
 
     private func putIntoOutbox(_ units: [RecentEntries.Unit]) throws {
-        let first = min(try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox") ?? 1, 1) - Int64(units.count)
+        let first = min(try Outbox.first(db) ?? 1, 1) - Int64(units.count)
         let cipher = try step.cipher()
         let missingSchema = try MissingSchema.load(db)
         for (place, unit) in units.enumerated() {
@@ -201,9 +202,8 @@ package struct FollowingRelay {
         try LogDigests.drop(db, after: mark.position)
         try PassedVoids.drop(db, after: mark.position)
         // The conflicts are added again with their transactions.
-        try db.execute(sql: "DELETE FROM annals_conflicts WHERE position > ?", arguments: [mark.position.rawValue])
-        try db.execute(
-            sql: "UPDATE annals_transactions SET position = NULL WHERE position > ?", arguments: [mark.position.rawValue])
+        try ConflictJournal.forget(db, after: mark.position)
+        try TransactionTable(db).forgetPositions(after: mark.position)
         // Other replicas may have pushed the same transactions by now.
         try Meta(db).set(.isCopy, 1)
     }

@@ -63,15 +63,15 @@ struct RecentLog {
 
     /// Stores the buffered parts of a transaction after its last part arrived.
     func keepParts(before position: Position, after digest: Digest?) throws {
-        let sizes = "SELECT coalesce(sum(length(batch)), 0) FROM annals_parts WHERE position < ?"
+        let sizes = "SELECT coalesce(sum(length(batch)), 0) FROM \(BufferedParts.table) WHERE position < ?"
         let bytes = try Int64.fetchOne(db, sql: sizes, arguments: [position.rawValue]) ?? 0
         guard bytes <= bounds.upperBound else { return try Self.clear(db) }
         let sql = """
             INSERT OR REPLACE INTO annals_log (position, first_index, entries, batch)
-            SELECT position, 0, 1, batch FROM annals_parts WHERE position < ?
+            SELECT position, 0, 1, batch FROM \(BufferedParts.table) WHERE position < ?
             """
         try db.execute(sql: sql, arguments: [position.rawValue])
-        let first = "UPDATE annals_log SET digest = ? WHERE position = (SELECT min(position) FROM annals_parts)"
+        let first = "UPDATE annals_log SET digest = ? WHERE position = (SELECT min(position) FROM \(BufferedParts.table))"
         if bytes > 0 { try db.execute(sql: first, arguments: [digest.map { Data($0.bytes) }]) }
         try makeRoom(for: Int(bytes))
     }
@@ -82,14 +82,14 @@ struct RecentLog {
     ///   - counter: The first counter of the push, or of one part of it.
     ///   - digest: The log's running digest before the first position, if it is known.
     func keepPushed(_ counter: Counter, _ positions: [Position], after digest: Digest?) throws {
-        let sql = "SELECT length(batch) FROM annals_push WHERE first_counter = ?"
+        let sql = "SELECT length(batch) FROM \(Push.table) WHERE first_counter = ?"
         let bytes = try Int.fetchOne(db, sql: sql, arguments: [counter.rawValue]) ?? 0
         guard bytes <= bounds.upperBound else { return try Self.clear(db) }
         var digest = digest
         for run in Self.runs(of: positions) {
             let sql = """
                 INSERT OR REPLACE INTO annals_log (position, first_index, entries, digest, batch)
-                SELECT ?, ?, ?, ?, batch FROM annals_push WHERE first_counter = ?
+                SELECT ?, ?, ?, ?, batch FROM \(Push.table) WHERE first_counter = ?
                 """
             try db.cachedStatement(sql: sql).execute(arguments: [
                 positions[run.lowerBound].rawValue, run.lowerBound, run.count, digest.map { Data($0.bytes) }, counter.rawValue,
@@ -115,7 +115,7 @@ struct RecentLog {
     /// To be called before the batch at a position changes the space's schema. Stores the earlier schema with that batch.
     static func noteSchema(_ db: Database, before position: Position) throws {
         let sql = """
-            UPDATE annals_log SET schema = (SELECT value FROM annals_meta WHERE name = ?) WHERE schema IS NULL
+            UPDATE annals_log SET schema = \(MetaTable.valueSQL(named: "?")) WHERE schema IS NULL
                 AND position = (SELECT max(position) FROM annals_log WHERE position <= ?)
             """
         try db.execute(sql: sql, arguments: [Meta.Name.spaceSchema.rawValue, position.rawValue])

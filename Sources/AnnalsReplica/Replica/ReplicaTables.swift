@@ -8,8 +8,8 @@ package enum ReplicaTables {
     package static func createIfMissing(_ db: Database) throws {
         guard try !StoreSchema.isReplica(db) else { return }
         let schemas = [
-            Outbox.schema, BufferedParts.schema, HighestKeys.schema, ConflictJournal.schema, PolicyTable.schema, UnsettledReferences.schema,
-            RenumberedRows.schema, AuthorChains.schema, LogDigests.schema, RecentLog.schema,
+            Outbox.schema, Outbox.partsSchema, Push.schema, BufferedParts.schema, HighestKeys.schema, ConflictJournal.schema,
+            PolicyTable.schema, UnsettledReferences.schema, RenumberedRows.schema, AuthorChains.schema, LogDigests.schema, RecentLog.schema,
         ]
         try db.execute(sql: schemas.joined())
         try StoreSchema.noteSchemaVersion(db)
@@ -20,7 +20,7 @@ package enum ReplicaTables {
     package static func copyShared(from other: Database, to db: Database) throws {
         try HighestKeys.save(db, HighestKeys.load(other))
         try SpaceSchema.copy(from: other, to: db)
-        try db.execute(sql: "DELETE FROM annals_policies WHERE here = 0")
+        try PolicyTable.forgetShared(db)
         try PolicyTable.set(db, PolicyTable.load(other).filter { !$0.isOverride }.map(\.setting), isOverride: false)
         try ConflictJournal.takeIn(from: other, to: db)
         try AuthorChains.replaceAll(db, with: AuthorChains.all(other))

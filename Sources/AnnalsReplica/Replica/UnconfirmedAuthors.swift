@@ -31,8 +31,7 @@ package struct UnconfirmedAuthors {
     /// Whether the author's newest entry is known only from the snapshot.
     package func holds(_ author: ReplicaID, _ db: Database) throws -> Bool {
         guard !replicas.contains(author) else { return true }
-        let statement = try db.cachedStatement(sql: "SELECT NOT EXISTS (SELECT 1 FROM annals_authors WHERE replica = ?)")
-        return try Bool.fetchOne(statement, arguments: [Data(author.bytes)]) ?? true
+        return try !AuthorChains.knows(author, db)
     }
 
     /// To be called when a replica begins with a snapshot. All its authors are unconfirmed.

@@ -40,11 +40,9 @@ package enum PendingSchemaEntries {
     /// way.
     static func moveFirst(_ db: Database) throws {
         for sequence in try sequences(db, .schema).reversed() {
-            let first = try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox") ?? 0
+            let first = try Outbox.first(db) ?? 0
             guard first > .min else { throw Corruption("annals_outbox.sequence") }
-            for table in ["annals_outbox", "annals_outbox_parts"] {
-                try db.execute(sql: "UPDATE \(table) SET sequence = ? WHERE sequence = ?", arguments: [first - 1, sequence])
-            }
+            try Outbox.move(db, sequence, to: first - 1)
         }
     }
 
@@ -71,8 +69,7 @@ package enum PendingSchemaEntries {
 
     private static func sequences(_ db: Database, _ kind: Kind) throws -> [Int64] {
         guard try db.tableExists("annals_schema_offers") else { return [] }
-        let sql = "SELECT sequence FROM annals_outbox WHERE id IN (SELECT id FROM annals_schema_offers WHERE kind = ?) ORDER BY sequence"
-        return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [kind.rawValue])
+        return try Outbox.sequences(db, ofIDs: "SELECT id FROM annals_schema_offers WHERE kind = ?", [kind.rawValue])
     }
 
     /// The schema entries that the outbox holds already.

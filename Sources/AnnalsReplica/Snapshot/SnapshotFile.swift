@@ -125,11 +125,7 @@ package enum SnapshotFile {
         for table in [conflicts, policies] { try db.execute(sql: "DROP TABLE IF EXISTS \(SchemaCopy.target).\(table)") }
         guard try StoreSchema.isReplica(db) else { return }
         try ConflictJournal.copy(db, to: "\(SchemaCopy.target).\(conflicts)")
-        try db.execute(
-            sql: """
-                CREATE TABLE \(SchemaCopy.target).\(policies) AS
-                SELECT name, column_name, aspect, policy FROM main.annals_policies WHERE here = 0
-                """)
+        try PolicyTable.copyShared(db, to: "\(SchemaCopy.target).\(policies)")
     }
 
     private static func writeAuthors(_ db: Database, _ links: [ReplicaID: AuthorChains.Link?]) throws {
@@ -147,13 +143,7 @@ package enum SnapshotFile {
     /// Moves the journal, the policies and the authors to the tables of the replica that the file becomes.
     package static func unpack(_ db: Database) throws {
         if try db.tableExists(conflicts) { try ConflictJournal.takeIn(from: db, table: conflicts, order: "rowid", to: db) }
-        if try db.tableExists(policies) {
-            try db.execute(
-                sql: """
-                    INSERT INTO annals_policies (here, name, column_name, aspect, policy)
-                    SELECT 0, name, column_name, aspect, policy FROM \(policies)
-                    """)
-        }
+        if try db.tableExists(policies) { try PolicyTable.takeInShared(from: policies, db) }
         do {
             try AuthorChains.replaceAll(db, with: AuthorChains.all(db, table: authors))
         } catch  where StoreError.isCorruption(error) {

@@ -192,20 +192,14 @@ private final class KeySearch {
             }
             return terms.joined(separator: " AND ")
         }
-        end = try PreparedStatement(
-            db, "SELECT last FROM main.annals_spans WHERE table_id = \(layout.id) AND number < ?1 ORDER BY number DESC LIMIT 1")
+        end = try SpanTable(db).endBefore(of: layout.id)
         change = try PreparedStatement(
             db,
             """
             SELECT id FROM main.\(StoreSchema.changesTable(layout.id))
             WHERE id <= ?1 AND (\(isKey("o")) OR \(isKey("n"))) ORDER BY id DESC LIMIT 1
             """)
-        span = try PreparedStatement(
-            db,
-            """
-            SELECT number, last FROM main.annals_spans
-            WHERE table_id = \(layout.id) AND number < ?1 AND first <= ?2 ORDER BY number DESC LIMIT 1
-            """)
+        span = try SpanTable(db).holding(of: layout.id)
     }
 
     func newest(_ key: [Value], before number: Int64) throws -> Int64? {

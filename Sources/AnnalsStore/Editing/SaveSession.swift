@@ -44,7 +44,7 @@ package final class SaveSession {
 
     fileprivate static func newestTransaction(_ db: Database) throws -> Int64 {
         guard try StoreSchema.exists(db) else { return 0 }
-        return try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions") ?? 0
+        return try TransactionTable(db).newest() ?? 0
     }
 
     // MARK: Rows

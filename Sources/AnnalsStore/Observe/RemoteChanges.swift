@@ -136,11 +136,9 @@ extension Store {
                 let bounds = try HistoryBounds(db)
                 let isPurged = token.map { $0.number < bounds.oldest.number } ?? false
                 if let token, mustHold || !isPurged { try bounds.check(token) }
-                let hasExternal = try Bool.fetchOne(
-                    db, sql: "SELECT EXISTS (SELECT 1 FROM main.annals_transactions WHERE number > ? AND origin = ?)",
-                    arguments: [token?.number ?? bounds.latest.number, TransactionOrigin.external.rawValue])
+                let hasExternal = try TransactionTable(db).has(.external, after: token?.number ?? bounds.latest.number)
                 let state = CommittedState(
-                    token: bounds.latest, store: bounds.storeID.description, hasExternal: isPurged || hasExternal ?? false,
+                    token: bounds.latest, store: bounds.storeID.description, hasExternal: isPurged || hasExternal,
                     renumbered: try RenumberedRows.load(db, after: token?.number ?? bounds.latest.number).composed())
                 return (state, foreign.count)
             }

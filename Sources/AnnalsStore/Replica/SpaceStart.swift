@@ -171,8 +171,8 @@ extension Store {
         try HighestKeys.noteRows(db, tables)
         // Writes since an earlier attempt are in the rows. Only an entry that the relay may have stays.
         let sent = try Push.load(db)?.lastSequence ?? 0
-        try db.execute(sql: "DELETE FROM annals_outbox_parts")
-        try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence > ?", arguments: [sent])
+        try Outbox.deleteAllParts(db)
+        try Outbox.delete(db, after: sent)
         if state.position == .zero, state.lastCounter == .zero, sent == 0 { try Outbox.append(db, schemaRow(step, tables)) }
         // The digest of another store's first entry is known. The digest of this store's own first entry, which may not be sent
         // yet, is not.

@@ -49,8 +49,7 @@ extension Store {
                 try patience.suspended {
                     try db.inTransaction(.immediate) {
                         guard try StoreSchema.isReplica(db) else { return .rollback }
-                        let statement = try db.cachedStatement(sql: "UPDATE annals_conflicts SET seen = 1 WHERE id = ? AND seen = 0")
-                        for id in ids { try statement.execute(arguments: [id]) }
+                        try ConflictJournal.noteSeen(db, ids)
                         return .commit
                     }
                 }
@@ -71,30 +70,6 @@ extension Store {
         return try await managed("purge") { db, _ in
             try StoreSchema.isReplica(db) ? ConflictJournal.purge(db, before: limit, force: force) : 0
         }
-    }
-}
-
-extension ConflictJournal {
-    /// Deletes entries that the relay received before a time, in milliseconds since 1970. A trial only counts them.
-    static func purge(_ db: Database, before moment: Int64, force: Bool, isTrial: Bool = false) throws -> Int {
-        let old = """
-            FROM annals_conflicts
-            WHERE received_at < ? AND (? OR seen AND NOT (waits AND resolved = 0)) AND id < (SELECT max(id) FROM annals_conflicts)
-            """
-        let count = try Int.fetchOne(db, sql: "SELECT count(*) \(old)", arguments: [moment, force]) ?? 0
-        if !isTrial { try db.execute(sql: "DELETE \(old)", arguments: [moment, force]) }
-        return count
-    }
-
-    static func page(_ db: Database, _ names: NameMap, after: Int64, limit: Int, onlyUnresolved: Bool) throws -> [Conflict] {
-        try GRDB.Row.fetchAll(
-            db,
-            sql: """
-                SELECT * FROM annals_conflicts
-                WHERE id > ? AND (waits AND resolved = 0 OR NOT ?)
-                ORDER BY id LIMIT ?
-                """, arguments: [after, onlyUnresolved, limit]
-        ).map { try conflict($0, names) }
     }
 }
 

@@ -156,10 +156,7 @@ extension Store {
         result.heldBackBy = plan.heldBackBy
         result.stranded = plan.stranded
         result.transactions = plan.number - bounds.oldest.number
-        result.changes =
-            try Int64.fetchOne(
-                db, sql: "SELECT ifnull(sum(last - first + 1), 0) FROM main.annals_spans WHERE number > ? AND number <= ?",
-                arguments: [bounds.oldest.number, plan.number]) ?? 0
+        result.changes = try SpanTable(db).changes(after: bounds.oldest.number, upTo: plan.number)
         return result
     }
 
@@ -217,7 +214,7 @@ enum Retention {
         if let retention {
             try StoreSchema.set(.retention, to: String(decoding: JSONEncoder().encode(retention), as: UTF8.self), db)
         } else {
-            try db.execute(sql: "DELETE FROM main.annals_meta WHERE name = ?", arguments: [StoreSchema.Meta.retention.rawValue])
+            try StoreSchema.remove(.retention, db)
         }
     }
 

@@ -33,39 +33,26 @@ struct HistoryChecks {
     }
 
     private func numbers() throws -> [Finding] {
-        let row = try GRDB.Row.fetchOne(
-            db,
-            sql: """
-                SELECT count(*) AS count, ifnull(max(number) - min(number) + 1, 0) AS expected FROM main.annals_transactions
-                WHERE number >= ?
-                """, arguments: [Purge.horizon(db)])
-        guard let row, try row.value("count") as Int64 != row.value("expected") as Int64 else { return [] }
-        let missing: Int64 = try (row.value("expected") as Int64) - (row.value("count") as Int64)
+        let missing = try TransactionTable(db).gaps(from: Purge.horizon(db))
+        guard missing != 0 else { return [] }
         return [Finding(.history, "\(missing) transactions are missing from history")]
     }
 
     private func spansWithoutTransaction() throws -> [Finding] {
-        let count =
-            try Int.fetchOne(
-                db,
-                sql: """
-                    SELECT count(*) FROM main.annals_spans AS s
-                    WHERE number > ? AND NOT EXISTS (SELECT 1 FROM main.annals_transactions WHERE number = s.number)
-                    """, arguments: [Purge.horizon(db)]) ?? 0
+        let count = try SpanTable(db).countWithoutTransaction(after: Purge.horizon(db))
         return count == 0 ? [] : [Finding(.history, "\(count) spans of raw changes belong to no transaction")]
     }
 
     /// A transaction lists the tables it changed, and has a span in each of them that is still known.
     private func transactionsWithoutSpan() throws -> [Finding] {
         let known = Set(try TrackedTable.fetchAll(db).map(\.id))
-        let span = try PreparedStatement(db, "SELECT 1 FROM main.annals_spans WHERE table_id = ?1 AND number = ?2")
+        let span = try SpanTable(db).find()
         // A purge leaves the newest transaction, without its raw changes.
-        let rows = try GRDB.Row.fetchCursor(
-            db, sql: "SELECT number, tables FROM main.annals_transactions WHERE number > ?", arguments: [HistoryBounds(db).oldest.number])
+        let rows = try TransactionTable(db).rows(after: HistoryBounds(db).oldest.number)
         var count = 0
         while let row = try rows.next() {
             let tables: String = try row.value("tables")
-            for id in tables.split(separator: " ").compactMap({ Int64($0) }) where known.contains(id) {
+            for id in TransactionTable.lists(tables) where known.contains(id) {
                 span.bind(1, id)
                 span.bind(2, try row.number("number") as Int64)
                 if try !span.step() { count += 1 }
@@ -79,9 +66,7 @@ struct HistoryChecks {
         var first: Int64?
         var last: Int64 = 0
         var findings: [Finding] = []
-        let cursor = try GRDB.Row.fetchCursor(
-            db, sql: "SELECT number, first, last FROM main.annals_spans WHERE table_id = ? AND number > ? ORDER BY number",
-            arguments: [table.id, Purge.horizon(db)])
+        let cursor = try SpanTable(db).rows(of: table.id, after: Purge.horizon(db))
         while let row = try cursor.next() {
             let begins: Int64 = try row.number("first")
             if first != nil, begins != last + 1, findings.isEmpty {

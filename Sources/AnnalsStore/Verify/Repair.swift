@@ -134,16 +134,16 @@ struct Repair {
 
     private func missingTables() throws -> [String] {
         let own = try TrackedTable.fetchTracked(db).flatMap { [StoreSchema.changesTable($0.id), StoreSchema.notesTable($0.id)] }
-        return try (["annals_transactions", "annals_spans"] + own).filter { try !db.tableExists($0) }
+        return try ([TransactionTable.name, SpanTable.name] + own).filter { try !db.tableExists($0) }
     }
 
     private func recreateTables() throws {
         let newest = try newestNumber()
-        try StoreSchema.createCommonTables(db)
+        try OwnObjects.createCommonTables(db)
         for table in try TrackedTable.fetchTracked(db) {
             if try !db.tableExists(StoreSchema.changesTable(table.id)) {
                 try StoreSchema.createChangesTable(db, id: table.id, columns: table.columns.count, byRowid: table.key.isByRowid)
-                try db.execute(sql: "DELETE FROM main.annals_spans WHERE table_id = ?", arguments: [table.id])
+                try SpanTable(db).delete(of: table.id)
             }
             if try !db.tableExists(StoreSchema.notesTable(table.id)) {
                 try StoreSchema.createNotesTable(
@@ -164,7 +164,7 @@ struct Repair {
         if try StoreSchema.isReplica(db) { try keepUnsentWork() }
         // Includes unreadable rows, because a consumer may hold a token of them.
         let newest = try newestNumber()
-        try OwnTableChecks(db: db).dropUnreadable(in: "annals_transactions", "annals_spans")
+        try OwnTableChecks(db: db).dropUnreadable(in: TransactionTable.name, SpanTable.name)
         try begin(after: newest)
     }
 
@@ -190,10 +190,10 @@ struct Repair {
     /// The highest number that any remaining table of history has, because numbers must continue to rise.
     private func newestNumber() throws -> Int64 {
         let limit = CountedNumbers.range.upperBound - 1
-        var numbers = [try Purge.horizon(db), try Int64.fetchOne(db, sql: "SELECT max(gap) FROM main.annals_tables") ?? 0]
-        for table in ["annals_transactions", "annals_spans", "annals_consumers"] where try db.tableExists(table) {
-            try numbers.append(Int64.fetchOne(db, sql: "SELECT max(number) FROM main.\(table) WHERE number < \(limit)") ?? 0)
-        }
+        var numbers = [try Purge.horizon(db), try TrackedTable.newestGap(db) ?? 0]
+        if try db.tableExists(TransactionTable.name) { try numbers.append(TransactionTable(db).newest(below: limit) ?? 0) }
+        if try db.tableExists(SpanTable.name) { try numbers.append(SpanTable(db).newestTransaction(below: limit) ?? 0) }
+        try numbers.append(ConsumerTable.newest(below: limit, db) ?? 0)
         try numbers.append(Meta(db).integer(.outboxed) ?? 0)
         return numbers.filter { $0 < limit }.max() ?? 0
     }
@@ -204,21 +204,13 @@ struct Repair {
         var clock = try StoreClock.load(db)
         let time = clock.tick(now: environment.now())
         try StoreClock.save(clock, db)
-        try db.execute(
-            sql: """
-                INSERT INTO main.annals_transactions(number, id, time, time_counter, process, origin, tables) VALUES(?, ?, ?, ?, ?, ?, '')
-                """,
-            arguments: [
-                newest + 1, Data(environment.makeTransactionID().bytes), time.milliseconds, Int64(time.counter), environment.processName,
-                TransactionOrigin.external.rawValue,
-            ])
+        let info = TransactionInfo(id: environment.makeTransactionID(), time: time, origin: .external)
+        try TransactionTable(db).insert(info, .external, process: environment.processName, lists: [], as: newest + 1)
         for table in try TrackedTable.fetchAll(db) where try db.tableExists(StoreSchema.changesTable(table.id)) {
             let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM main.\(StoreSchema.changesTable(table.id))")
             try Evictions.forget(db, table.id)
             guard let last else { continue }
-            try db.execute(
-                sql: "INSERT OR REPLACE INTO main.annals_spans(table_id, number, first, last) VALUES(?, ?, ?, ?)",
-                arguments: [table.id, newest + 1, last, last])
+            try SpanTable(db).replace(.init(table: table.id, ids: last...last), of: newest + 1)
         }
         try Purge.setHorizon(newest + 1, db)
         if try StoreSchema.isReplica(db) { try Meta(db).set(.outboxed, newest + 1) }
