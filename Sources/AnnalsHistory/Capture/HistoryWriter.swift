@@ -112,11 +112,7 @@ package final class HistoryWriter {
 
     private func bindMasks(_ changed: [Int], _ statement: PreparedStatement) {
         for mask in 0..<maskCount {
-            var bits: Int64 = 0
-            for place in changed where place / StoreSchema.columnsPerMask == mask {
-                bits |= 1 << Int64(place % StoreSchema.columnsPerMask)
-            }
-            statement.bind(2 * columnCount + mask + 3, bits)
+            statement.bind(2 * columnCount + mask + 3, RawChangeColumns.mask(mask, ofChanged: changed))
         }
     }
 

@@ -53,14 +53,12 @@ package struct RawChangeWriter {
     }
 
     private func masks(of change: RawChange) -> [Value] {
-        var masks = [Int64](repeating: 0, count: StoreSchema.maskCount(table.columns.count))
+        let masks = 0..<StoreSchema.maskCount(table.columns.count)
         guard let old = change.old, let new = change.new else {
             // A delete needs no mask, so m0 holds the id of the change that it precedes.
-            return masks.indices.map { $0 == 0 ? change.precedes.map(Value.integer) ?? .null : .null }
+            return masks.map { $0 == 0 ? change.precedes.map(Value.integer) ?? .null : .null }
         }
-        for place in old.indices where old[place] != new[place] {
-            masks[place / StoreSchema.columnsPerMask] |= 1 << Int64(place % StoreSchema.columnsPerMask)
-        }
-        return masks.map(Value.integer)
+        let changed = old.indices.filter { old[$0] != new[$0] }
+        return masks.map { .integer(RawChangeColumns.mask($0, ofChanged: changed)) }
     }
 }

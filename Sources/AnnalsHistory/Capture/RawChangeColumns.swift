@@ -1,0 +1,120 @@
+import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+import GRDB
+
+/// The columns of a query that reads raw changes of one column list, and the decoding of its rows.
+///
+/// `StoreSchema.changesColumns` lists the values of a raw change. Only this file, `HistoryWriter` and `RawChangeWriter` depend on
+/// their layout.
+struct RawChangeColumns {
+    static let id = 0
+    static let operation = 1
+    /// Only if the raw changes have rowids.
+    static let oldRowid = 2
+    static let newRowid = 3
+
+    let firstMask: Int
+    let firstOld: Int
+    let firstNew: Int
+    private let isByRowid: Bool
+    private let count: Int
+    private let maskCount: Int
+    /// Indices of the columns that do not belong to the key.
+    private let beside: [Int]
+    private let head: [String]
+    private let table: String
+
+    init(_ table: TrackedTable) {
+        isByRowid = table.key.isByRowid
+        count = table.columns.count
+        maskCount = StoreSchema.maskCount(count)
+        beside = table.columns.indices.filter { !table.key.places.contains($0) }
+        let identity = ["id", "op"] + (isByRowid ? ["ro", "rn"] : [])
+        firstMask = identity.count
+        head = identity + (0..<maskCount).map { "m\($0)" }
+        firstOld = head.count
+        firstNew = head.count + count
+        self.table = StoreSchema.changesTable(table.id)
+    }
+
+    /// A query over the raw changes from ?1 to ?2.
+    ///
+    /// - Parameter indices: The columns whose values the query reads; nil for all of them. `change` needs all.
+    func select(_ indices: [Int]? = nil) -> String {
+        let indices = indices ?? Array(0..<count)
+        let columns = head + indices.map { "o\($0)" } + indices.map { "n\($0)" }
+        return "SELECT \(columns.joined(separator: ", ")) FROM main.\(table) WHERE id BETWEEN ?1 AND ?2"
+    }
+
+    // MARK: Decoding
+
+    func change(_ operation: StoreSchema.Operation, _ row: some RawChangeRow) -> RawChange {
+        var change = RawChange(id: row.integer(Self.id), old: nil, new: nil)
+        if operation != .insert {
+            change.old = values(row, from: firstOld)
+            if isByRowid { change.oldRowid = row.integer(Self.oldRowid) }
+        }
+        if operation != .delete {
+            change.new = change.old.map { updated($0, row) } ?? values(row, from: firstNew)
+            if let old = change.old { change.leftOut = leftOut(old, row) }
+            if isByRowid { change.newRowid = row.integer(Self.newRowid) }
+        } else {
+            // A delete needs no mask, so m0 holds the id of the change that it precedes.
+            change.precedes = row.value(firstMask).integer
+        }
+        return change
+    }
+
+    private func values(_ row: some RawChangeRow, from first: Int) -> [Value] {
+        (first..<first + count).map { row.value($0) }
+    }
+
+    /// An update holds only the changed values of the new row. The masks say which columns changed.
+    private func updated(_ old: [Value], _ row: some RawChangeRow) -> [Value] {
+        var new = old
+        for mask in 0..<maskCount {
+            var bits = UInt64(bitPattern: row.integer(firstMask + mask))
+            while bits != 0 {
+                let columnIndex = mask * StoreSchema.columnsPerMask + bits.trailingZeroBitCount
+                if new.indices.contains(columnIndex) { new[columnIndex] = row.value(firstNew + columnIndex) }
+                bits &= bits - 1
+            }
+        }
+        return new
+    }
+
+    /// Indices of the values that an update left out. A column that an update did not change is NULL in the new row, or 1 if its
+    /// old value was left out.
+    private func leftOut(_ old: [Value], _ row: some RawChangeRow) -> [Int] {
+        var indices: [Int] = []
+        for columnIndex in beside where old[columnIndex].isNull && !row.isNull(firstNew + columnIndex) {
+            if !StoreSchema.isMarked(columnIndex, mask: { row.integer(firstMask + $0) }) { indices.append(columnIndex) }
+        }
+        return indices
+    }
+
+    // MARK: Encoding
+
+    /// The mask with this number of an update that changed these columns.
+    static func mask(_ number: Int, ofChanged indices: [Int]) -> Int64 {
+        var bits: Int64 = 0
+        for index in indices where index / StoreSchema.columnsPerMask == number { bits |= 1 << Int64(index % StoreSchema.columnsPerMask) }
+        return bits
+    }
+}
+
+/// The current row of a statement.
+protocol RawChangeRow {
+    func integer(_ column: Int) -> Int64
+    func isNull(_ column: Int) -> Bool
+    func value(_ column: Int) -> Value
+}
+
+extension PreparedStatement: RawChangeRow {}
+
+extension Statement: RawChangeRow {
+    func integer(_ column: Int) -> Int64 { integer(at: column) }
+    func isNull(_ column: Int) -> Bool { isNull(at: column) }
+    func value(_ column: Int) -> Value { value(at: column) }
+}
