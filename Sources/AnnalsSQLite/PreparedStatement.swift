@@ -49,6 +49,11 @@ package final class PreparedStatement {
         }
     }
 
+    /// Binds values to consecutive parameters.
+    package func bind(_ values: [Value], from first: Int = 1) {
+        for (index, value) in values.enumerated() { bind(first + index, value) }
+    }
+
     package func bind(_ index: Int, _ integer: Int64) {
         sqlite3_bind_int64(statement, Int32(index), integer)
     }
@@ -139,6 +144,13 @@ package final class PreparedStatement {
             sqlite3_reset(statement)
             throw error
         }
+    }
+
+    /// Binds the values, and returns the first `count` columns of the first row; nil if there is no row. Then resets the statement.
+    package func row(for values: [Value], columns count: Int) throws -> [Value]? {
+        bind(values)
+        defer { reset() }
+        return try step() ? self.values(0..<count) : nil
     }
 
     /// Runs a statement that returns no row, and resets it for the next run.

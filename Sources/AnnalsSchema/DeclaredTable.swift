@@ -126,6 +126,16 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
         return columns.indices.filter { [.text, .blob, .any].contains(columns[$0].affinity) && !naming.contains($0) }
     }
 
+    /// A query that looks a row up by its key. The values of the key are bound to ?1, ?2 and so on, in the key's order.
+    ///
+    /// - Parameters:
+    ///   - source: The source of the rows, as SQL; nil for the table itself.
+    ///   - selected: The selected expressions, as SQL; nil for all columns in their order.
+    package func lookup(in source: String? = nil, selecting selected: [String]? = nil, _ comparison: String = "=") -> String {
+        let columns = selected ?? columns.map { SQL.quote($0.name) }
+        return "SELECT \(columns.joined(separator: ", ")) FROM \(source ?? SQL.quote(name)) WHERE \(keyCondition(comparison))"
+    }
+
     /// The condition that finds a row by its key. The values of the key are bound to ?1, ?2 and so on.
     package func keyCondition(_ comparison: String = "=") -> String {
         primaryKey.enumerated().map { "\(SQL.quote(columns[$1].name)) \(comparison) ?\($0 + 1)\(keyCollate($0))" }.joined(

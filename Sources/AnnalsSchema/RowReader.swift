@@ -29,7 +29,7 @@ package final class RowReader {
         let select = "SELECT \(selected.joined(separator: ", ")) FROM \(source)"
         all = try PreparedStatement(
             db, "\(select) WHERE \(table.primaryKey.map { "\(columns[$0]) IS NOT NULL" }.joined(separator: " AND "))")
-        one = try PreparedStatement(db, "\(select) WHERE \(table.keyCondition())")
+        one = try PreparedStatement(db, table.lookup(in: source, selecting: selected))
         count = columns.count
     }
 
@@ -70,8 +70,6 @@ package final class RowReader {
     }
 
     package func row(_ key: [Value]) throws -> [Value]? {
-        for (index, value) in key.enumerated() { one.bind(index + 1, value) }
-        defer { one.reset() }
-        return try one.step() ? filled(one.values(0..<count)) : nil
+        try one.row(for: key, columns: count).map(filled)
     }
 }

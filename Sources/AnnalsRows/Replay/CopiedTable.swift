@@ -94,10 +94,7 @@ package final class CopiedTable {
     // MARK: Rows
 
     package func row(_ key: [Value]) throws -> [Value]? {
-        let statement = try selectStatement.get()
-        for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
-        defer { statement.reset() }
-        return try statement.step() ? statement.values(columns.indices) : nil
+        try selectStatement.get().row(for: key, columns: columns.count)
     }
 
     private func remove(_ row: [Value], leftOut: [Int], _ mismatch: (CopyMismatch) throws -> Void) throws {
@@ -115,7 +112,7 @@ package final class CopiedTable {
 
     private func insert(_ row: [Value], _ mismatch: (CopyMismatch) throws -> Void) throws {
         let statement = try insertStatement.get()
-        for (place, value) in row.enumerated() { statement.bind(place + 1, value) }
+        statement.bind(row)
         try write(statement, mismatch)
     }
 
@@ -177,9 +174,7 @@ package final class CopiedTable {
 
     // MARK: Statements, made when first needed
 
-    private lazy var selectStatement = Result {
-        try PreparedStatement(db, "SELECT \(columns.joined(separator: ", ")) FROM \(name) WHERE \(definition.keyCondition())")
-    }
+    private lazy var selectStatement = Result { try PreparedStatement(db, definition.lookup(in: name)) }
     private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(definition.keyCondition())") }
     private lazy var insertStatement = Result {
         // OR ABORT overrides the ON CONFLICT clauses of the table, which could skip or replace rows silently.
@@ -193,8 +188,7 @@ package final class CopiedTable {
         return "UPDATE OR ABORT \(name) SET \(sets.joined(separator: ", ")) WHERE \(definition.keyCondition())"
     }
     private lazy var selectKeylessStatement = Result {
-        try PreparedStatement(
-            db, "SELECT \(rowid.get()), \(columns.joined(separator: ", ")) FROM \(name) WHERE \(definition.keyCondition("IS"))")
+        try PreparedStatement(db, definition.lookup(in: name, selecting: [rowid.get()] + columns, "IS"))
     }
     private lazy var deleteKeylessStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(rowid.get()) = ?1") }
 

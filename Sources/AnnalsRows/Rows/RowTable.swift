@@ -102,9 +102,7 @@ package final class RowTable {
 
     // MARK: Statements, made when first needed
 
-    private lazy var selectStatement = Result {
-        try PreparedStatement(db, "SELECT \(columns.joined(separator: ", ")) FROM \(quotedName) WHERE \(keyCondition)")
-    }
+    private lazy var selectStatement = Result { try PreparedStatement(db, definition.lookup()) }
     private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(quotedName) WHERE \(keyCondition)") }
     private lazy var insertStatement = Result {
         let places = (1...columns.count).map { "?\($0)" }.joined(separator: ", ")
@@ -112,7 +110,7 @@ package final class RowTable {
     }
     /// Finds the hidden rowid of a row by its key. nil if the table has no hidden rowid.
     private lazy var rowidStatement: Result<PreparedStatement, any Error>? = hiddenRowid.map { rowid in
-        Result { try PreparedStatement(db, "SELECT \(rowid) FROM \(quotedName) WHERE \(keyCondition)") }
+        Result { try PreparedStatement(db, definition.lookup(selecting: [rowid])) }
     }
     private lazy var restoreStatement: Result<PreparedStatement, any Error>? = hiddenRowid.map { rowid in
         Result {
@@ -141,10 +139,7 @@ package final class RowTable {
     }
 
     package func row(_ key: [Value]) throws -> [Value]? {
-        let statement = try selectStatement.get()
-        for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
-        defer { statement.reset() }
-        return try statement.step() ? statement.values(0..<columns.count) : nil
+        try selectStatement.get().row(for: key, columns: columns.count)
     }
 
     package func insert(_ row: [Value]) throws {
@@ -159,11 +154,11 @@ package final class RowTable {
 
     /// Changes columns in place. Both rows must have the same key.
     package func update(_ old: [Value], to new: [Value]) throws {
-        let places = columns.indices.filter { old[$0] != new[$0] }
-        guard !places.isEmpty else { return }
-        let statement = try updateStatement(places)
-        for (index, value) in key(of: old).enumerated() { statement.bind(index + 1, value) }
-        for (index, place) in places.enumerated() { statement.bind(definition.primaryKey.count + index + 1, new[place]) }
+        let changed = columns.indices.filter { old[$0] != new[$0] }
+        guard !changed.isEmpty else { return }
+        let statement = try updateStatement(changed)
+        statement.bind(key(of: old))
+        for (index, columnIndex) in changed.enumerated() { statement.bind(definition.primaryKey.count + index + 1, new[columnIndex]) }
         try statement.run()
         try history.update(old, to: new)
     }
@@ -174,12 +169,12 @@ package final class RowTable {
     package func remove(_ key: [Value]) throws -> Int64? {
         var rowid: Int64?
         if let statement = try rowidStatement?.get() {
-            for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
+            statement.bind(key)
             if try statement.step() { rowid = statement.integer(0) }
             statement.reset()
         }
         let statement = try deleteStatement.get()
-        for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
+        statement.bind(key)
         try statement.run()
         return rowid
     }
@@ -193,12 +188,12 @@ package final class RowTable {
 
     private func put(_ row: [Value], rowid: Int64? = nil) throws {
         if let rowid, let statement = try restoreStatement?.get() {
-            for (index, value) in row.enumerated() { statement.bind(index + 1, value) }
+            statement.bind(row)
             statement.bind(row.count + 1, rowid)
             return try statement.run()
         }
         let statement = try insertStatement.get()
-        for (index, value) in row.enumerated() { statement.bind(index + 1, value) }
+        statement.bind(row)
         try statement.run()
     }
 

@@ -17,9 +17,8 @@ package struct ManualEdit {
     }
 
     package func find(_ key: [Value]) throws -> [Value]? {
-        let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
-        let statement = try prepare("SELECT \(columns) FROM main.\(SQL.quote(table.name)) WHERE \(isKey)", key)
-        return try statement.step() ? statement.values(0..<table.columns.count) : nil
+        let sql = table.lookup(in: "main.\(SQL.quote(table.name))", "IS")
+        return try PreparedStatement(db, sql).row(for: key, columns: table.columns.count)
     }
 
     // MARK: Writing
@@ -121,7 +120,7 @@ package struct ManualEdit {
 
     private func prepare(_ sql: String, _ values: [Value]) throws -> PreparedStatement {
         let statement = try PreparedStatement(db, sql)
-        for (place, value) in values.enumerated() { statement.bind(place + 1, value) }
+        statement.bind(values)
         return statement
     }
 

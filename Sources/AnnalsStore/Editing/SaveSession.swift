@@ -51,22 +51,15 @@ package final class SaveSession {
 
     /// The stored row of a key; nil if there is none.
     package func row(_ key: [Value], of table: DeclaredTable) throws -> [Value]? {
-        try fetch(table, table.keyCondition(), key)
+        try session.prepared(table.lookup()).row(for: key, columns: table.columns.count)
     }
 
     /// The row that was just inserted into a table with rowids.
     package func lastInsertedRow(of table: DeclaredTable) throws -> [Value]? {
         guard !table.isWithoutRowid, let name = table.rowidName else { return nil }
-        return try fetch(table, "\(name) = ?1", [.integer(db.lastInsertedRowID)])
-    }
-
-    private func fetch(_ table: DeclaredTable, _ condition: String, _ values: [Value]) throws -> [Value]? {
         let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
-        let statement = try session.prepared(
-            "SELECT \(columns) FROM \(SQL.quote(table.name)) WHERE \(condition)")
-        for (place, value) in values.enumerated() { statement.bind(place + 1, value) }
-        defer { statement.reset() }
-        return try statement.step() ? statement.values(0..<table.columns.count) : nil
+        let statement = try session.prepared("SELECT \(columns) FROM \(SQL.quote(table.name)) WHERE \(name) = ?1")
+        return try statement.row(for: [.integer(db.lastInsertedRowID)], columns: table.columns.count)
     }
 
     /// The value that the column would hold if this value were written to it.
