@@ -128,7 +128,7 @@ struct PurgeCheckTests {
         var features = Features()
         (features.relayPurges, features.historyPurges, features.scenes) = (false, false, false)
         // Crashes of the relay have numbers beyond all others.
-        features.relayCrashes = false
+        features.faultsLeftOut = ["relay crash"]
         for seed in 1...200 as ClosedRange<UInt64> {
             let plan = PlanMaker.make(seed: seed, features: features)
             #expect(plan.snapshots == nil && plan.steps.allSatisfy { $0.number < 740 })

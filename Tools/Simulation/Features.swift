@@ -62,6 +62,8 @@ public struct Features: Sendable, Hashable {
     public var partitions = true
     public var crashes = true
     public var clockFaults = true
+    /// The names of faults (`Faults.all`) that do not occur.
+    public var faultsLeftOut: Set<String> = []
     /// Some replicas use files, which are opened again after a crash.
     public var files = true
 
@@ -71,8 +73,6 @@ public struct Features: Sendable, Hashable {
     public var unseenWrites = true
     /// A relay that is restored from an older backup.
     public var relayRestores = true
-    /// A relay whose process dies at a commit.
-    public var relayCrashes = true
     /// Replicas that make snapshots for the space, and a relay that purges the log before them.
     public var relayPurges = true
     /// Stores that purge old history.

@@ -99,8 +99,6 @@ struct Step: Sendable {
         case backUpRelay
         /// Restores the relay from the backup.
         case restoreRelay
-        /// The relay's process dies and is started again on its data.
-        case crashRelay(RelayCrash)
         /// The relay purges the log up to a snapshot, as far as its rules allow.
         case purgeRelay(RelayPurge)
         /// The store purges old history.
@@ -109,23 +107,7 @@ struct Step: Sendable {
         case setRetention(Int64)
         /// A program that reads the store's history gets the next transactions; the first time it is registered.
         case consume(reader: Int, limit: Int)
-    }
-
-    struct RelayCrash: Sendable, Equatable {
-        enum Point: Sendable, Equatable {
-            case now
-            /// Before a commit: its writes are undone.
-            case before
-            /// Only this part of the commit's bytes is written.
-            case within(thousandths: Int)
-            /// The commit is durable, and no replica gets its answer.
-            case after
-        }
-
-        var point: Point
-        /// At the nth commit from now on.
-        var commits: Int
-        var downFor: Int64
+        case fault(any Fault)
     }
 
     struct RelayPurge: Sendable {

@@ -37,7 +37,7 @@ struct PlanMaker {
         if features.scenes { Scenes.add(to: &plan, features) }
         RareEvents.add(to: &plan, features)
         Purges.add(to: &plan, features)
-        RelayCrashes.add(to: &plan, features)
+        Faults.add(to: &plan, features)
         return plan
     }
 

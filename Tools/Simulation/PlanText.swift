@@ -38,19 +38,6 @@ extension Step.RelayPurge {
     }
 }
 
-extension Step.RelayCrash {
-    fileprivate var text: String {
-        let place =
-            switch point {
-            case .now: "now"
-            case .before: "before commit \(commits)"
-            case .within(let thousandths): "with \(thousandths) ‰ of commit \(commits) written"
-            case .after: "after commit \(commits)"
-            }
-        return "is at work while the relay dies \(place), back after \(downFor) ms"
-    }
-}
-
 extension Step.HistoryPurge {
     fileprivate var text: String {
         switch self {
@@ -94,7 +81,7 @@ extension Step.Action {
         case .newcomer: "sees a newcomer"
         case .backUpRelay: "is at work while the relay is backed up"
         case .restoreRelay: "is at work while the relay is put back to its backup"
-        case .crashRelay(let crash): crash.text
+        case .fault(let fault): fault.text
         case .purgeRelay(let purge): purge.text
         case .purgeHistory(let aim, let isForced): "drops history \(aim.text)\(isForced ? ", whoever reads it" : "")"
         case .setRetention(let age): "keeps history for \(age) ms"

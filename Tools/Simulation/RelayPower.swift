@@ -13,7 +13,7 @@ final class RelayPower: Sendable {
     private struct State {
         var isDead = false
         /// The number of commits until it dies, and the point in the last one.
-        var countdown: (commits: Int, point: Step.RelayCrash.Point)?
+        var countdown: (commits: Int, point: RelayCrash.Point)?
 
         /// False if it is dead already.
         mutating func die() -> Bool {
@@ -34,7 +34,7 @@ final class RelayPower: Sendable {
 
     var isDead: Bool { state.withLock { $0.isDead } }
 
-    func die(at crash: Step.RelayCrash) {
+    func die(at crash: RelayCrash) {
         state.withLock { $0.countdown = (max(1, crash.commits), crash.point) }
     }
 
@@ -50,7 +50,7 @@ final class RelayPower: Sendable {
     }
 
     /// The point in this commit at which the process dies; nil if it does not. Throws if it is dead.
-    fileprivate func nextCommit() throws -> Step.RelayCrash.Point? {
+    fileprivate func nextCommit() throws -> RelayCrash.Point? {
         try state.withLock { state in
             if state.isDead { throw Cut() }
             guard let (commits, point) = state.countdown else { return nil }
@@ -149,17 +149,17 @@ private struct MortalConnection: LogConnection {
 }
 
 extension RelayPower {
-    fileprivate func writeAheadLog(_ point: Step.RelayCrash.Point?) -> Data? {
+    fileprivate func writeAheadLog(_ point: RelayCrash.Point?) -> Data? {
         if case .within = point { writeAheadLog } else { nil }
     }
 
-    fileprivate func dieBefore(_ point: Step.RelayCrash.Point?) throws {
+    fileprivate func dieBefore(_ point: RelayCrash.Point?) throws {
         guard point == .before else { return }
         try die()
         throw Cut()
     }
 
-    fileprivate func dieAfter(_ point: Step.RelayCrash.Point?, _ log: Data?) throws {
+    fileprivate func dieAfter(_ point: RelayCrash.Point?, _ log: Data?) throws {
         switch point {
         case .after: try die()
         case .within(let thousandths): try die(within: log, thousandths: thousandths)

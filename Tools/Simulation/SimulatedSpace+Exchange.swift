@@ -55,7 +55,8 @@ extension SimulatedSpace {
             // The error was reported already, or the rows became unverified while the exchange was under way.
             if error.code == .relayRolledBack || (error.code == .busy && replica.mayHoldUnseen) { return }
             if error.code == .expired, isStranded(replica) { return replica.wasTold = true }
-            guard network.losesAnything || replica.cutUntil > 0 || restoredHead != nil || relayWasDown,
+            if Faults.all.contains(where: { $0.explains(error, in: self) }) { return }
+            guard network.losesAnything || replica.cutUntil > 0 || restoredHead != nil,
                 [.relayUnreachable, .relayOverloaded].contains(error.code)
             else {
                 throw Violation("sync", "\(replica.name) cannot sync: \(error)")

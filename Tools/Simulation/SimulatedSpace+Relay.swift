@@ -4,17 +4,9 @@ import AnnalsTesting
 import AnnalsWire
 import RelayLog
 
-/// A relay whose process dies and is started again on its data.
+/// The relay's process, which may die and is started again on its data.
 extension SimulatedSpace {
     var relay: LocalRelay { machine.relay }
-
-    func crashRelay(_ crash: Step.RelayCrash) async throws {
-        try await startRelay()
-        relayIsDownFor = crash.downFor
-        guard crash.point == .now else { return machine.power.die(at: crash) }
-        try await machine.die()
-        noteRelayDeath()
-    }
 
     /// Checks whether the relay died while it processed a request. Then no replica gets an answer.
     ///
@@ -26,7 +18,7 @@ extension SimulatedSpace {
         return true
     }
 
-    private func noteRelayDeath() {
+    func noteRelayDeath() {
         guard !relayIsDown else { return }
         (relayIsDown, relayWasDown) = (true, true)
         trace.note("+\(time.now) the relay is dead")

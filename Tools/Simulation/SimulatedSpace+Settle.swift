@@ -10,8 +10,7 @@ extension SimulatedSpace {
 
     func settle() async throws {
         network = .perfect
-        try await startRelay()
-        machine.power.spare()
+        for fault in Faults.all { try await fault.end(in: self) }
         for (number, replica) in replicas.enumerated() {
             replica.cutUntil = 0
             if replica.isRunning { replica.power.restore() } else { try restart(number) }

@@ -26,8 +26,8 @@ extension SimulatedSpace {
             backup = (try await machine.backUp(), oracle, frames)
         case .restoreRelay:
             try await restoreRelay()
-        case .crashRelay(let crash):
-            try await crashRelay(crash)
+        case .fault(let fault):
+            try await fault.perform(on: step.replica, in: self)
         case .sync(let direction):
             try await beginExchange(step.replica, step.number, direction)
         case .look:
