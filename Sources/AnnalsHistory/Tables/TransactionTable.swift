@@ -92,13 +92,13 @@ package struct TransactionTable {
         try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number])
     }
 
-    /// Oldest first. The statement is cached, so only one such cursor may be in use at a time.
+    /// Oldest first.
     package func rows(after number: Int64) throws -> RowCursor {
-        try GRDB.Row.fetchCursor(db.cachedStatement(sql: "\(Self.select) WHERE number > ? ORDER BY number"), arguments: [number])
+        try GRDB.Row.fetchCursor(db, sql: "\(Self.select) WHERE number > ? ORDER BY number", arguments: [number])
     }
 
     package func rowsFromNewest(after number: Int64) throws -> RowCursor {
-        try GRDB.Row.fetchCursor(db.cachedStatement(sql: "\(Self.select) WHERE number > ? ORDER BY number DESC"), arguments: [number])
+        try GRDB.Row.fetchCursor(db, sql: "\(Self.select) WHERE number > ? ORDER BY number DESC", arguments: [number])
     }
 
     /// At most `limit` transactions that satisfy a condition in SQL, oldest first.
