@@ -1,15 +1,18 @@
 package import AnnalsCore
 package import AnnalsWire
 package import GRDB
-import GRDBSQLite
+public import GRDBSQLite
 
 /// A statement on GRDB's connection through the C interface. It is for loops in which GRDB's own statement costs twice
 /// as much.
 ///
 /// Use it only within the exclusive access to the connection in which it was created.
+///
+/// Functions of one call are `@inlinable`, because loops of other modules call them for each column of each row.
+@usableFromInline
 package final class PreparedStatement {
     private let connection: OpaquePointer
-    private let statement: OpaquePointer
+    @usableFromInline let statement: OpaquePointer
     package let sql: String
     /// The parameters with a large value. The value is released after the statement has run. Otherwise it would stay in
     /// memory until the next binding.
@@ -54,6 +57,7 @@ package final class PreparedStatement {
         for (index, value) in values.enumerated() { bind(first + index, value) }
     }
 
+    @inlinable
     package func bind(_ index: Int, _ integer: Int64) {
         sqlite3_bind_int64(statement, Int32(index), integer)
     }
@@ -163,6 +167,7 @@ package final class PreparedStatement {
         sqlite3_reset(statement)
     }
 
+    @inlinable
     package func reset() {
         sqlite3_reset(statement)
     }
@@ -198,8 +203,13 @@ package final class PreparedStatement {
         columns.map { value($0) }
     }
 
+    @inlinable
     package func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
+
+    @inlinable
     package func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
+
+    @inlinable
     package func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL }
 
     /// Whether the column is a text or a blob with more than this number of bytes.
@@ -207,6 +217,7 @@ package final class PreparedStatement {
         isTextOrBlob(column) && Int(sqlite3_column_bytes(statement, Int32(column))) > bytes
     }
 
+    @inlinable
     package func isTextOrBlob(_ column: Int) -> Bool {
         let type = sqlite3_column_type(statement, Int32(column))
         return type == SQLITE_TEXT || type == SQLITE_BLOB
