@@ -15,8 +15,8 @@ struct PolicyCommand: AsyncParsableCommand {
             """,
         discussion: """
             Policies belong to the space: they reach every replica through the log, and apply to conflicts that are settled \
-            afterwards. With --here a policy belongs to this replica, and applies to its own changes only. The narrower scope wins; \
-            within one scope the replica's own policy wins. The policy "default" removes a setting.
+            afterwards. With --here a policy belongs to this replica, and applies to its own changes only. The narrower scope wins, \
+            except that a table's row policy wins over the policies of its columns. Within one scope the replica's own policy wins. The policy "default" removes a setting.
 
             For updates (--on update): lastWriterWins, mergeByPropertyStoreTrump, mergeByPropertyObjectTrump, sum, min, max, union, \
             json, text, "sql: EXPRESSION" over :base, :stored, :incoming and the row; for whole rows overwrite, rollback, manual. \
