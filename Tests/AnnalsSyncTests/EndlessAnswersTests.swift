@@ -11,9 +11,9 @@ import Testing
 
 @testable import AnnalsSync
 
-/// A relay with valid answers that never lets an exchange end. A sync gives up after a limited time and a limited number of requests, says
-/// why, and keeps the local work. Each row of a transaction is a part of its own.
-@Suite("A relay that never lets an exchange end")
+/// A relay gives valid answers, but an exchange with it never ends. A sync gives up after a limited time and a limited number of requests.
+/// It reports the reason and keeps the local transactions. In these tests each row of a transaction is a separate part.
+@Suite("A relay that never completes an exchange")
 struct EndlessAnswersTests {
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
 
@@ -30,7 +30,7 @@ struct EndlessAnswersTests {
         return world
     }
 
-    /// Syncs replica 0, which must give up in time. Then syncs it with the normal relay, and nothing is lost.
+    /// Syncs replica 0, which must give up in time. Then syncs it with the normal relay and checks that no row was lost.
     @discardableResult
     private func giveUp(
         _ world: SyncedStores, _ direction: SyncDirection = .both, over relay: EndlessRelay, _ code: AnnalsError.Code = .relayOverloaded,
@@ -52,7 +52,7 @@ struct EndlessAnswersTests {
     // MARK: Pushes
 
     @Test(arguments: [(1, 0), (1, 300_000), (4, 1_000)], [0, 2])
-    func `tells to wait for a turn`(_ push: (parts: Int, milliseconds: Int), from part: Int) async throws {
+    func `always answers wait to a push`(_ push: (parts: Int, milliseconds: Int), from part: Int) async throws {
         guard part < push.parts else { return }
         let world = try await world(parts: push.parts)
         let relay = EndlessRelay(world.relay) { $0.part.number >= part ? .wait(milliseconds: push.milliseconds) : nil }
@@ -62,14 +62,14 @@ struct EndlessAnswersTests {
     }
 
     @Test(arguments: [(1, 0), (4, 0), (4, 2), (4, 3)])
-    func `lacks the parts before`(parts: Int, from part: Int) async throws {
+    func `always answers that earlier parts are missing`(parts: Int, from part: Int) async throws {
         let world = try await world(parts: parts)
         let relay = EndlessRelay(world.relay) { $0.part.number >= part ? .partsMissing : nil }
         try await giveUp(world, over: relay)
         #expect(relay.requests <= 50)
     }
 
-    @Test func `lacks the parts before and tells to wait, by turns`() async throws {
+    @Test func `answers wait and missing parts alternately`() async throws {
         let world = try await world(parts: 4)
         let relay = EndlessRelay(world.relay)
         relay.outcome = { header in
@@ -81,7 +81,7 @@ struct EndlessAnswersTests {
     }
 
     @Test(arguments: [PushAnswer.Outcome.stale(at: nil), .identityConflict, .gap])
-    func `refuses what is pushed and says nothing of why`(outcome: PushAnswer.Outcome) async throws {
+    func `refuses every push without a reason`(outcome: PushAnswer.Outcome) async throws {
         let world = try await world()
         let relay = EndlessRelay(world.relay) { _ in outcome }
         let error = try await giveUp(world, over: relay)
@@ -89,14 +89,14 @@ struct EndlessAnswersTests {
         #expect(error?.message.contains("1 local transaction") == true)
     }
 
-    @Test func `takes the last part as if more were to come`() async throws {
+    @Test func `accepts the last part without completing the transaction`() async throws {
         let world = try await world(parts: 3)
         let relay = EndlessRelay(world.relay) { $0.part.isLast ? .accepted : nil }
         try await giveUp(world, over: relay)
         #expect(relay.requests <= 50)
     }
 
-    @Test func `lets a new space wait for its first entry`() async throws {
+    @Test func `always answers wait to the first entry of a new space`() async throws {
         let world = try await world(parts: 0)
         let other = try LocalRelay(folder: world.folder.file("other"), space: world.space)
         let relay = EndlessRelay(other) { _ in .wait(milliseconds: 1_000) }
@@ -116,7 +116,7 @@ struct EndlessAnswersTests {
     // MARK: Pages
 
     @Test(arguments: [SyncDirection.both, .pullOnly], [false, true])
-    func `says that its log goes on, and hands out nothing`(direction: SyncDirection, isHeadGrowing: Bool) async throws {
+    func `reports more entries and sends none`(direction: SyncDirection, isHeadGrowing: Bool) async throws {
         let world = try await world(parts: direction == .both ? 1 : 0, entries: 3)
         let relay = EndlessRelay(world.relay)
         relay.page = { page, number in
@@ -128,7 +128,7 @@ struct EndlessAnswersTests {
         #expect(error?.message.contains("sends none after position") == true)
     }
 
-    @Test func `hands out nothing of the log that it has`() async throws {
+    @Test func `sends empty pages of a log that has entries`() async throws {
         let world = try await world(parts: 0, entries: 3)
         let relay = EndlessRelay(world.relay)
         relay.page = { page, _ in (page.frames, page.isLast) = ([], false) }
@@ -137,7 +137,7 @@ struct EndlessAnswersTests {
         #expect(error?.message.contains("position 4, but the relay sends none after position 1") == true, "\(error?.message ?? "")")
     }
 
-    @Test func `has no end of a log in which a refused push is looked for`() async throws {
+    @Test func `sends a log without end while the replica searches it for a push`() async throws {
         let world = try await world()
         let relay = EndlessRelay(world.relay)
         relay.failure = { isPush, number in
@@ -160,7 +160,7 @@ struct EndlessAnswersTests {
     // MARK: Time
 
     @Test(arguments: [Problem.Code.tooManyRequests, .unavailable])
-    func `wants to be asked in five minutes, each time`(code: Problem.Code) async throws {
+    func `asks for a retry in five minutes every time`(code: Problem.Code) async throws {
         let world = try await world()
         let relay = EndlessRelay(world.relay)
         relay.failure = { _, _ in .problem(Problem(code), retryAfter: .seconds(300)) }
@@ -169,7 +169,7 @@ struct EndlessAnswersTests {
         #expect(error?.message.contains("300 seconds") == true)
     }
 
-    @Test func `wants to be asked later, and then has nothing`() async throws {
+    @Test func `asks for a retry and then sends an empty page`() async throws {
         let world = try await world(parts: 0, entries: 3)
         let relay = EndlessRelay(world.relay)
         let later = TransportError.problem(Problem(.unavailable, hint: "Try again"), retryAfter: .seconds(50))
@@ -179,7 +179,7 @@ struct EndlessAnswersTests {
         #expect(relay.requests <= 10)
     }
 
-    @Test func `takes its time for every answer`() async throws {
+    @Test func `answers every request slowly`() async throws {
         let world = try await world()
         let relay = EndlessRelay(world.relay) { _ in .wait(milliseconds: 0) }
         // Requests do not pause. The test advances the clock for the time that a request takes.
@@ -194,7 +194,7 @@ struct EndlessAnswersTests {
     }
 
     @Test(arguments: [(5, 0), (0, 5)])
-    func `may take all the time it wants as long as something comes`(parts: Int, entries: Int) async throws {
+    func `may be slow as long as each exchange makes progress`(parts: Int, entries: Int) async throws {
         let world = try await world(parts: parts, entries: entries)
         let start = world.clock.milliseconds
         let relay = EndlessRelay(world.relay)
@@ -210,7 +210,7 @@ struct EndlessAnswersTests {
     }
 }
 
-/// Forwards requests and answers some of them itself. It answers a limited number of requests, so that a test ends.
+/// Forwards requests and answers some of them itself. It fails after a limited number of requests, so that each test ends.
 private final class EndlessRelay: ForwardingTransport {
     typealias Outcome = @Sendable (BatchHeader) -> PushAnswer.Outcome?
 
@@ -237,12 +237,12 @@ private final class EndlessRelay: ForwardingTransport {
         get { state.withLock { $0.outcome } }
         set { state.withLock { $0.outcome = newValue } }
     }
-    /// Changes a page.
+    /// Changes a page before the replica gets it. The number is that of the request.
     var page: @Sendable (inout Page, Int) -> Void {
         get { state.withLock { $0.page } }
         set { state.withLock { $0.page = newValue } }
     }
-    /// The error of a request; its number begins with 1.
+    /// The error that a request fails with, if any. Numbers of requests begin with 1.
     var failure: @Sendable (_ isPush: Bool, _ number: Int) -> TransportError? {
         get { state.withLock { $0.failure } }
         set { state.withLock { $0.failure = newValue } }
@@ -272,7 +272,7 @@ private final class EndlessRelay: ForwardingTransport {
 
     func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
         let number = try count(isPush: false)
-        // A position that only this relay's pages have is after the end of the real log.
+        // The changed pages contain positions that are after the end of the real log.
         let isBeyond = try await base.describe().head < position
         let mark = isBeyond ? LogMark(lineage: seen.lineage) : seen
         var page = try await base.pull(

@@ -10,7 +10,7 @@ import RelayLog
 import Synchronization
 import Testing
 
-/// A replica that was offline for longer than the log is kept, with work of its own.
+/// A replica missed log entries that the relay has purged. It resyncs from a snapshot and keeps its unsent transactions.
 @Suite struct RejoiningTests {
     private static let schema = """
         CREATE TABLE team(id INTEGER PRIMARY KEY, name TEXT UNIQUE, budget INTEGER);
@@ -25,7 +25,7 @@ import Testing
         try await SyncedStores(replicas: replicas, schema: Self.schema, outboxLimits: outboxLimits)
     }
 
-    /// Replica 0 makes a snapshot, and the log before it is purged, also for replicas that lack it.
+    /// Replica 0 makes a snapshot. Then the relay purges the log before it, also entries that other replicas have not pulled.
     private func purge(_ world: SyncedStores) async throws {
         try await world.sync(0)
         #expect(try await SyncAgent(store: world.stores[0], transport: world.relay, environment: world.environment).makeSnapshot() != nil)
@@ -36,7 +36,7 @@ import Testing
         #expect(try await world.relay.describe().snapshot?.position == horizon)
     }
 
-    /// Replica `index` syncs once and is complete again. Then all replicas are equal, also to a fresh clone.
+    /// Replica `index` resyncs with one sync. Then all replicas and a new clone must be equal.
     @discardableResult
     private func rejoin(
         _ world: SyncedStores, _ index: Int = 1, sourceLocation: SourceLocation = #_sourceLocation
@@ -46,7 +46,7 @@ import Testing
         let summary = try await world.sync(index)
         #expect(summary.cameBack != nil, sourceLocation: sourceLocation)
         #expect(summary.outbox == 0 && summary.position == summary.head, sourceLocation: sourceLocation)
-        // Law 8: history continues, and reaches back to before the resync.
+        // Law 8: history continues, and contains the transactions before the resync.
         let path = world.folder.file("before-\(before).db")
         _ = try await world.stores[index].replay(to: before, output: path)
         try await Self.track(path)
@@ -142,7 +142,7 @@ import Testing
             """)
         try await purge(world)
         try await rejoin(world)
-        // Renumbered, together with the references to it. Its team is deleted.
+        // The rebase gave the row a new key and updated the references to it. Its team was deleted.
         #expect(try await text(world, 0, "SELECT p.name FROM badge b JOIN person p ON p.id = b.person WHERE code = 'M'") == ["mine"])
         #expect(try await text(world, 0, "SELECT p.name FROM badge b JOIN person p ON p.id = b.person WHERE code = 'T'") == ["theirs"])
         #expect(try await text(world, 0, "SELECT name FROM person WHERE name = 'mine' AND team IS NULL AND id <> 5") == ["mine"])
@@ -151,7 +151,7 @@ import Testing
         #expect(try await !world.stores[0].conflicts().isEmpty)
     }
 
-    @Test func `law 6: a transaction in parts is laid on top whole`() async throws {
+    @Test func `law 6: a transaction in parts is rebased as a whole`() async throws {
         var limits = OutboxLimits()
         limits.partBytes = 4 << 10
         let world = try await world(outboxLimits: limits)
@@ -170,7 +170,7 @@ import Testing
         #expect(try await text(world, 0, "SELECT count(*) FROM person WHERE name LIKE 'mine %'") == ["491"])
     }
 
-    @Test(arguments: [1, 3]) func `law 7: a push that is in the purged part, its answer lost, takes effect once`(transactions: Int)
+    @Test(arguments: [1, 3]) func `law 7: a push whose answer was lost and whose entries were purged takes effect once`(transactions: Int)
         async throws
     {
         let world = try await world()
@@ -182,7 +182,7 @@ import Testing
         }
         _ = try await world.stores[1].prepareOutbox()
         let push = try #require(try await world.stores[1].freezePush())
-        // An entry of another replica comes before the push, which this replica has not seen.
+        // Another replica's entry gets a position before the push. Replica 1 has not pulled it.
         try world.outside(0, "UPDATE team SET budget = 7 WHERE id = 2")
         try await world.sync(0)
         #expect(try await world.relay.push(push.batch, seen: push.seen).positions.count == transactions)
@@ -194,7 +194,7 @@ import Testing
         #expect(try await text(world, 0, "SELECT budget FROM team WHERE id < 4 ORDER BY id") == ["\(100 + transactions)", "8", "310"])
         #expect(try await text(world, 0, "SELECT name FROM team WHERE name LIKE 't%'").count == transactions)
         #expect(try await world.stores[0].conflicts().isEmpty)
-        // A late copy of the push is recognized, and changes nothing.
+        // The relay recognizes a late copy of the push and changes nothing.
         let head = try await world.relay.describe().head
         _ = try await world.relay.push(push.batch, seen: push.seen)
         #expect(try await world.relay.describe().head == head)
@@ -214,7 +214,7 @@ import Testing
         #expect(try await world.relay.describe().head == head)
     }
 
-    @Test func `law 7: parts whose answer got lost are known when they are gone`() async throws {
+    @Test func `law 7: parts whose answers were lost and whose entries were purged take effect once`() async throws {
         var limits = OutboxLimits()
         limits.partBytes = 4 << 10
         let world = try await world(outboxLimits: limits)
@@ -240,14 +240,14 @@ import Testing
         #expect(try await world.stores[0].conflicts().isEmpty)
     }
 
-    @Test func `own entries that lie beyond the snapshot stay, and so do others' after it`() async throws {
+    @Test func `own entries after the snapshot are kept, and later entries of others are applied`() async throws {
         let world = try await world()
         try world.outside(0, "UPDATE team SET budget = 7 WHERE id = 2")
         try await world.sync(0)
         #expect(try await SyncAgent(store: world.stores[0], transport: world.relay, environment: world.environment).makeSnapshot() != nil)
         try world.outside(0, "UPDATE team SET budget = 8 WHERE id = 2")
         try await world.sync(0)
-        // Accepted, since it conflicts with nothing. But the entries before it were not pulled.
+        // The relay accepts this entry, because it conflicts with nothing. Replica 1 has not pulled the entries before it.
         try world.outside(1, "UPDATE team SET budget = 101 WHERE id = 1")
         #expect(try await world.sync(1, .pushOnly).pushed.transactions == 1)
         try world.outside(0, "UPDATE team SET budget = 9 WHERE id = 2")
@@ -261,7 +261,7 @@ import Testing
         #expect(try await text(world, 0, "SELECT budget FROM team ORDER BY id") == ["102", "9", "300", "0"])
     }
 
-    @Test func `a copy of the file that comes back does not bring the same work again`() async throws {
+    @Test func `a copy of the file that resyncs does not send the same transaction again`() async throws {
         let world = try await world()
         try world.outside(1, "INSERT INTO team VALUES(4, 'shared', 0); UPDATE team SET budget = 101 WHERE id = 1")
         _ = try await world.stores[1].prepareOutbox()
@@ -277,7 +277,7 @@ import Testing
         #expect(try await text(world, 0, "SELECT t.name FROM person p JOIN team t ON t.id = p.team WHERE p.id = 9") == ["shared"])
     }
 
-    @Test func `whatever request is lost, the next sync does it`() async throws {
+    @Test func `a resync that fails at any request changes nothing, and the next sync completes`() async throws {
         let world = try await world()
         try world.outside(1, "INSERT INTO team VALUES(4, 'mine', 0); UPDATE team SET budget = 101 WHERE id = 1")
         try world.outside(0, "INSERT INTO team VALUES(4, 'theirs', 0)")
@@ -292,7 +292,7 @@ import Testing
         #expect(try await text(world, 0, "SELECT name FROM team WHERE id > 3 ORDER BY id") == ["theirs", "mine"])
     }
 
-    @Test func `rows that a program wrote unseen are compared with the newest snapshot that is not later`() async throws {
+    @Test func `unverified rows are compared with the newest snapshot that is not after the replica's position`() async throws {
         let world = try await world()
         try world.outside(0, "UPDATE team SET budget = 7 WHERE id = 2")
         try await world.settle()
@@ -310,7 +310,7 @@ import Testing
         try await expectEqual(world)
     }
 
-    @Test func `the space at a kept position, with no store at hand`() async throws {
+    @Test func `the space can be replayed at any kept position without a store`() async throws {
         let world = try await world()
         var digests: [Position: Digest] = [Position(1): try await world.stores[0].digest()]
         for number in 0..<6 {
@@ -342,7 +342,7 @@ import Testing
         }
     }
 
-    @Test func `a clone whose log is purged between the snapshot and the pull begins with the newer one`() async throws {
+    @Test func `a clone starts again from the newer snapshot if the log is purged before its first pull`() async throws {
         let world = try await world()
         try world.outside(0, "UPDATE team SET budget = 7 WHERE id = 2")
         try await world.sync(0)
@@ -358,7 +358,7 @@ import Testing
     }
 }
 
-/// A relay that purges its log once, directly after a replica downloaded a snapshot.
+/// A relay that purges its log once, directly after the first download of a snapshot.
 private final class PurgingRelay: ForwardingTransport {
     let base: any RelayTransport
     private let purge: @Sendable () async throws -> Void

@@ -6,7 +6,7 @@ import AnnalsTesting
 import GRDB
 import Testing
 
-/// Decisions of a person against constraints that SQLite checks only at COMMIT, and conflicts that a closure left to a person.
+/// User decisions that break constraints that SQLite checks only at COMMIT, and the counts of lost values in a summary.
 @Suite struct ResolvingTests {
     private func world() async throws -> SyncedStores {
         try await SyncedStores(
@@ -20,7 +20,7 @@ import Testing
                 """)
     }
 
-    /// The second replica's work is older and reaches the relay second.
+    /// The second replica writes earlier than the first, and its transaction reaches the relay second.
     private func conflict(_ world: SyncedStores, first: String, second: String) async throws -> Conflict {
         try world.outside(1, second)
         _ = try await world.stores[1].prepareOutbox()
@@ -40,7 +40,7 @@ import Testing
         #expect(try await world.stores[0].conflicts().map(\.isResolved) == [false])
     }
 
-    @Test func `a parent whose children refer to it by a deferred key`() async throws {
+    @Test func `a decision to delete a parent is refused while a deferred key refers to it`() async throws {
         let world = try await world()
         let conflict = try await conflict(
             world, first: "UPDATE team SET name = 'x' WHERE id = 3", second: "DELETE FROM team WHERE id = 3")
@@ -53,7 +53,7 @@ import Testing
         #expect(try await world.rows(1, "SELECT id FROM team") == [[1.databaseValue], [2.databaseValue]])
     }
 
-    @Test func `a child whose parent is gone by a deferred key`() async throws {
+    @Test func `a decision is refused if its value refers to a deleted parent by a deferred key`() async throws {
         let world = try await world()
         let conflict = try await conflict(
             world, first: "UPDATE person SET team = 2 WHERE id = 10", second: "UPDATE person SET team = 3 WHERE id = 10")
@@ -62,7 +62,7 @@ import Testing
             world, conflict, "the row id = 10 of person cannot have these values: team has no matching row for FOREIGN KEY (team)")
     }
 
-    @Test func `values that lost are counted where they were written, and nowhere else`() async throws {
+    @Test func `only the replica that wrote the losing value counts it as lost`() async throws {
         let world = try await world()
         try await world.addClone("r2")
         try world.outside(0, "UPDATE team SET name = 'x' WHERE id = 1")

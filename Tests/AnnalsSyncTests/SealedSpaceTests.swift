@@ -68,14 +68,14 @@ import Testing
         try world.outside(0, "INSERT INTO sheet VALUES(3, 2, 'confidential-e')")
         try await expectEqualAndSealed(world)
         #expect(try await world.stores[0].conflicts().isEmpty == false)
-        // Everything that the relay sent back is complete.
+        // Replica 2 has the rows of all entries that the relay sent.
         #expect(try await world.rows(2, "SELECT count(*) FROM sheet")[0][0] == 2.databaseValue)
     }
 
-    @Test func `the relay cannot try values against footprints or digests`() async throws {
+    @Test func `the relay cannot compare guessed values with footprints`() async throws {
         let world = try await world()
         try await write(world, 0, "UPDATE ledgerbook SET pieces = 1 WHERE id = 1")
-        // Also after a rebase.
+        // This change causes a rebase. The footprint of a rebased transaction must have the key too.
         try await write(world, 1, "UPDATE ledgerbook SET pieces = 2 WHERE id = 1")
         try await world.settle()
         let seen = LogMark(lineage: try await world.relay.describe().lineage)
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `disjoint work never waits, and only what meets is refused`() async throws {
+    @Test func `disjoint transactions are accepted at once, and only conflicting ones are refused`() async throws {
         let world = try await world()
         try await write(world, 0, "UPDATE ledgerbook SET pieces = 1 WHERE id = 1")
         try await write(world, 1, "UPDATE ledgerbook SET pieces = 2 WHERE id = 2")
@@ -104,7 +104,7 @@ import Testing
         #expect(try await world.sync(1).refusals == 1)
     }
 
-    @Test func `a transaction in parts, and a replica that comes back by a snapshot`() async throws {
+    @Test func `a transaction in parts, and a replica that resyncs from a snapshot`() async throws {
         var limits = OutboxLimits()
         limits.partBytes = 20_000
         let world = try await world(outboxLimits: limits)
@@ -127,7 +127,7 @@ import Testing
         try await expectEqualAndSealed(world)
     }
 
-    @Test func `rows in doubt are compared with the log of a sealed space`() async throws {
+    @Test func `unverified rows are compared with the log of a sealed space`() async throws {
         let world = try await world()
         try world.outside(
             1,
@@ -140,7 +140,7 @@ import Testing
         #expect(try await world.rows(0, "SELECT remark FROM sheet")[0][0] == "confidential-unseen".databaseValue)
     }
 
-    @Test func `the space as it was, by who has the key`() async throws {
+    @Test func `the space can be replayed at an earlier position with the key`() async throws {
         let world = try await world()
         try await write(world, 0, "DELETE FROM sheet")
         try await world.sync(0)
@@ -170,7 +170,7 @@ import Testing
     }
 
     @Test(arguments: [nil, try SealedSpaceTests.ring(second)] as [SpaceKeyRing?])
-    func `clone, join and replay end before anything is made`(keys: SpaceKeyRing?) async throws {
+    func `clone, join and replay without the right key fail and create nothing`(keys: SpaceKeyRing?) async throws {
         let world = try await world(replicas: 1)
         let path = world.folder.file("no.db")
         let before = try FileManager.default.contentsOfDirectory(atPath: world.folder.path).sorted()
@@ -205,7 +205,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: world.folder.file("no.db")))
     }
 
-    @Test func `a store that is opened without its key, or with another, sends and applies nothing`() async throws {
+    @Test func `a store that is opened without its key, or with another key, sends and applies nothing`() async throws {
         let world = try await world()
         try await write(world, 0, "UPDATE ledgerbook SET pieces = 1 WHERE id = 1")
         try await write(world, 1, "UPDATE ledgerbook SET pieces = 2 WHERE id = 2")
@@ -221,14 +221,14 @@ import Testing
             }
             #expect(failed?.code == .missingKey, "\(failed?.message ?? "none")")
             #expect(try await store.digest() == digest)
-            #expect(try await store.status().outbox == 1, "what waits is told all the same")
+            #expect(try await store.status().outbox == 1, "the status counts the outbox without the key")
             try store.close()
         }
         #expect(try await world.relay.describe().head == head)
         try await expectEqualAndSealed(world)
     }
 
-    @Test func `who has keys makes no space without them, and who would lack them no sealed one`() async throws {
+    @Test func `a store and its join must agree on the keys before they create a space`() async throws {
         let world = try await world(replicas: 1)
         let relay = try LocalRelay(folder: world.folder.file("other-relay"), space: world.space)
         func store(_ keys: SpaceKeyRing?) async throws -> Store {
@@ -251,7 +251,7 @@ import Testing
         #expect(try await with.replicaState()?.sealedUnder == Self.first.id)
     }
 
-    @Test func `a space that was begun and never got its rows is taken over by who has its key`() async throws {
+    @Test func `a store with the key completes a space that was created without rows`() async throws {
         let world = try await world(replicas: 1)
         let relay = try LocalRelay(folder: world.folder.file("other-relay"), space: world.space)
         let ring = try Self.ring(Self.first)
@@ -262,7 +262,7 @@ import Testing
             try queue.close()
             var configuration = world.configuration(name)
             configuration.spaceKeys = name == "plain" ? nil : ring
-            // Far ahead of the store that began the space.
+            // The clock of each other store is an hour ahead of the store that created the space.
             let now = Store.Configuration().now
             configuration.now = { now() + (name == "begins" ? 0 : 3_600_000) }
             let store = try Store(path: path, configuration: configuration)
@@ -284,7 +284,7 @@ import Testing
         #expect(try await Store(path: path).digest() == other.digest())
     }
 
-    @Test func `a relay that tells another running digest than the snapshot's maker is not followed`() async throws {
+    @Test func `a clone fails if the relay reports another running digest than the snapshot contains`() async throws {
         let world = try await world(replicas: 1)
         try await write(world, 0, "DELETE FROM sheet")
         try await world.sync(0)
@@ -299,7 +299,7 @@ import Testing
 
     // MARK: Rotation
 
-    @Test func `rotation: old entries open, and a replica with the old file stops until it has the new one`() async throws {
+    @Test func `rotation: old entries can be read, and a replica with only the old key stops until it has the new key`() async throws {
         let world = try await world(replicas: 3)
         try await write(world, 0, "UPDATE ledgerbook SET pieces = 1 WHERE id = 1")
         try await write(world, 2, "UPDATE ledgerbook SET headline = 'confidential-x' WHERE id = 3")
@@ -312,12 +312,12 @@ import Testing
         #expect(failed?.code == .missingKey && failed?.message.contains(SpaceKey.name(of: Self.second.id)) == true)
         #expect(failed?.message.contains("position 3") == true, "\(failed?.message ?? "")")
         #expect(try await world.stores[1].digest() == digest)
-        // A replica with the new key takes part, with work that it made under the old key.
+        // Replica 2 has the new key. It can send a transaction that it wrote while it had only the old key.
         try world.give(Self.ring(Self.first, Self.second), to: 2)
         try await world.sync(2)
         try world.give(Self.ring(Self.first, Self.second), to: 1)
         try await world.settle()
-        // Without the old key, no new entries are missing.
+        // Without the old key, replica 1 can read all new entries.
         try world.give(Self.ring(Self.second), to: 1)
         try await write(world, 0, "UPDATE ledgerbook SET pieces = 5 WHERE id = 2")
         try await world.settle()
@@ -330,7 +330,7 @@ import Testing
 
     // MARK: A malicious relay or member
 
-    @Test func `a join that was interrupted goes on sealed, or not at all`() async throws {
+    @Test func `an interrupted join of a sealed space continues only with the same key`() async throws {
         let world = try await world(replicas: 1)
         let relay = try LocalRelay(folder: world.folder.file("other-relay"), space: world.space)
         let path = world.folder.file("book.db")
@@ -349,7 +349,7 @@ import Testing
                 transport: transport, address: "http://127.0.0.1:1", space: world.space, name: "x", spaceKeys: keys,
                 spaceKeyFile: keys.map { _ in file }, configuration: configuration, environment: world.environment)
         }
-        // The requests are describe, create, push. The snapshot does not arrive.
+        // The requests are describe, create, push and the upload of the snapshot. The last one fails.
         await #expect(throws: AnnalsError.self) { _ = try await joining(ring, over: FailingRelay(relay, failing: 4)).join(store) }
         #expect(try await store.replicaState()?.sealedUnder == Self.first.id)
         #expect(await error { _ = try await joining(nil, over: relay).join(store) }?.code == .missingKey)
@@ -361,7 +361,7 @@ import Testing
         #expect(found.bytes > 1_000 && found.words.isEmpty, "\(found)")
     }
 
-    @Test func `a damaged part is told with its position, and not asked for without end`() async throws {
+    @Test func `a corrupt part is reported, and it is requested a limited number of times`() async throws {
         var limits = OutboxLimits()
         limits.partBytes = 1
         let world = try await world(outboxLimits: limits)
@@ -376,12 +376,12 @@ import Testing
     }
 
     @Test(arguments: MeddlingRelay.Way.breaking)
-    func `an entry that was meddled with stops a replica and is never skipped`(way: MeddlingRelay.Way) async throws {
+    func `a changed entry stops a replica and is never skipped`(way: MeddlingRelay.Way) async throws {
         let world = try await world(replicas: 3)
         try await write(world, 0, "UPDATE ledgerbook SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
         try await world.sync(2)
-        // As long as the entry before, so that one payload fits into the place of the other.
+        // The entry has the same length as the one before it, so that their payloads can be exchanged.
         try await write(world, 2, "UPDATE ledgerbook SET pieces = 2 WHERE id = 1")
         try await world.sync(2)
         let digest = try await world.stores[1].digest()
@@ -396,25 +396,25 @@ import Testing
     }
 }
 
-/// A relay that changes entries before it hands them out.
+/// A relay that changes entries before it sends them.
 final class MeddlingRelay: ForwardingTransport {
     enum Way {
-        /// A bit of the payload, with a correct checksum.
+        /// Flips a bit of the payload and corrects the checksum.
         case payload
-        /// The base that the author has seen.
+        /// Changes the clear part: a bit of the author's public key.
         case clear
-        /// Another payload from the same log.
+        /// Replaces the payload with that of another entry of the same log.
         case swapped
-        /// An entry of an author without the key.
+        /// Replaces the entry with one of an author without the key.
         case unsealed
-        /// An entry of another log, sealed with the same key for a space with the same name.
+        /// Replaces the entry with one of another log, sealed with the same key for a space with the same name.
         case lineage
-        /// The running digest at the newest snapshot.
+        /// Reports another running digest at the newest snapshot.
         case description
-        /// Only its clear part, as if it had been voided.
+        /// Sends only the clear part of the entry, as if the relay had voided it.
         case voided
 
-        /// Changes that break a seal.
+        /// Changes that a replica with the key must detect.
         static let breaking: [Way] = [.payload, .clear, .swapped, .unsealed, .lineage]
     }
 
@@ -424,7 +424,7 @@ final class MeddlingRelay: ForwardingTransport {
     private let pageBytes: Int
     private let position: Position
 
-    /// - Parameter position: Frames that end before it are handed out unchanged.
+    /// - Parameter position: Pages that end before it are sent unchanged.
     init(_ relay: LocalRelay, _ way: Way, _ cipher: SpaceCipher? = nil, pageBytes: Int = .max, from position: Position = .zero) {
         self.pageBytes = pageBytes
         self.position = position
@@ -439,7 +439,7 @@ final class MeddlingRelay: ForwardingTransport {
     func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
         count.withLock { $0 += 1 }
         var seen = seen
-        // It accepts everything that it said before.
+        // The real relay would refuse a pull with the changed digest.
         if way == .description { seen.digest = nil }
         var page = try await base.pull(after: position, seen: seen, byteLimit: min(byteLimit, pageBytes), wait: wait)
         do {
@@ -456,7 +456,7 @@ final class MeddlingRelay: ForwardingTransport {
         switch way {
         case .voided: bytes = try Voiding.voided(bytes)
         case .payload: bytes[header.payload.lowerBound + 40] ^= 1
-        // Within the author's public key. The head is lineage, public key, counter.
+        // The byte is in the author's public key. The head contains lineage, public key and counter.
         case .clear: bytes[43] ^= 2
         case .description: return
         case .swapped:

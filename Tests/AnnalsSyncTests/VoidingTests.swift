@@ -11,7 +11,7 @@ import GRDB
 import RelayLog
 import Testing
 
-/// An entry that no replica can apply is voided. All replicas pass it, and its author loses nothing.
+/// The relay voids an entry that no other replica can apply. All replicas pass over it, and its author sends its changes again.
 @Suite struct VoidingTests {
     private static let schema = """
         CREATE TABLE book(id INTEGER PRIMARY KEY, title TEXT UNIQUE, pieces INTEGER);
@@ -24,7 +24,7 @@ import Testing
         try SpaceKeyRing(text: keys.map(\.line).joined(separator: "\n"))
     }
 
-    /// Replica 0 has a key that no other replica has, and seals with it.
+    /// Replica 0 seals with a key that no other replica has.
     private func world(replicas: Int = 3, outboxLimits: OutboxLimits = OutboxLimits()) async throws -> SyncedStores {
         let world = try await SyncedStores(
             replicas: replicas, schema: Self.schema, outboxLimits: outboxLimits, spaceKeys: Self.ring(Self.ours))
@@ -51,7 +51,7 @@ import Testing
     {
         do {
             _ = try await world.sync(index)
-            Issue.record("it goes on", sourceLocation: sourceLocation)
+            Issue.record("the sync did not fail", sourceLocation: sourceLocation)
         } catch {
             let error = error as? AnnalsError
             #expect(error?.code == .missingKey, sourceLocation: sourceLocation)
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    /// Law 2, with a fresh clone and a replay of the space.
+    /// Law 2 for the replicas, a new clone and a replay of the space.
     private func expectEqual(_ world: SyncedStores, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await world.settle()
         try await world.addClone("fresh-\(world.stores.count)")
@@ -93,7 +93,7 @@ import Testing
         try await world.sync(1)
         try await world.sync(2)
         #expect(try await titles(world, 2) == ["one 100", "two 200", "three 300", "mine 40"])
-        // The author syncs with the right key, and with more work.
+        // The author has the right key now, and one more transaction.
         try world.give(Self.ring(Self.lost, Self.ours), to: 0)
         try await write(world, 0, "UPDATE book SET pieces = 3 WHERE id = 3")
         let summary = try await world.sync(0)
@@ -105,7 +105,7 @@ import Testing
         #expect(external[0][0] == 1.databaseValue)
     }
 
-    @Test func `a space that is not sealed goes on without an entry as well`() async throws {
+    @Test func `an entry of a space that is not sealed can be voided, too`() async throws {
         let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
@@ -115,7 +115,7 @@ import Testing
         #expect(try await titles(world, 2).count == 3)
     }
 
-    @Test func `an author that was away, with work of its own that rests on what was voided`() async throws {
+    @Test func `an author that was offline keeps its unsent transactions that build on the voided entry`() async throws {
         let world = try await world()
         try await write(world, 0, "INSERT INTO book VALUES(4, 'four', 4)")
         try await world.sync(0)
@@ -128,7 +128,7 @@ import Testing
         #expect(Set(try await titles(world, 1)) == ["one 100", "three 300", "four 5", "other 9"])
     }
 
-    @Test func `parts of one transaction go together, also where a replica keeps some of them`() async throws {
+    @Test func `all parts of a transaction are voided together, also if a replica has buffered some of them`() async throws {
         var limits = OutboxLimits()
         limits.partBytes = 4_000
         let world = try await world(outboxLimits: limits)
@@ -151,7 +151,7 @@ import Testing
         #expect(try await world.rows(1, "SELECT count(*) FROM book")[0][0] == 294.databaseValue)
     }
 
-    @Test func `later work that may rest on it is voided with it, or it is refused`() async throws {
+    @Test func `a void is refused if later entries of the author may build on it, unless they are voided, too`() async throws {
         let world = try await world()
         for value in 1...3 {
             try await write(world, 0, "UPDATE book SET pieces = \(value) WHERE id = 1")
@@ -166,7 +166,7 @@ import Testing
         #expect(try await titles(world, 2) == ["one 3", "two 3", "three 300"])
     }
 
-    @Test func `a snapshot that holds it goes, and none comes after it`() async throws {
+    @Test func `the relay deletes a snapshot with the voided entry, and the author makes no snapshot that contains it`() async throws {
         let world = try await world()
         try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
@@ -182,7 +182,7 @@ import Testing
         try await expectEqual(world)
     }
 
-    @Test func `what a replica has taken in is not voided, nor is the space's first entry`() async throws {
+    @Test func `a void of an acknowledged entry or of the first entry is refused`() async throws {
         let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
@@ -199,11 +199,11 @@ import Testing
         #expect(beyond == .noSuchPosition(head: Position(2), horizon: .zero))
     }
 
-    @Test func `one that had taken it in all the same brings it again, and all are equal`() async throws {
+    @Test func `a replica that had applied the voided entry sends its changes again`() async throws {
         let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
-        // Its acknowledgement has not arrived yet.
+        // Replica 1 applies the entry. The relay does not have its acknowledgement yet.
         try await world.sync(1)
         try await world.relay.retire(world.identities()[1])
         _ = try await world.relay.void(Position(2))
@@ -211,7 +211,7 @@ import Testing
         #expect(try await titles(world, 2) == ["one 1", "two 200", "three 300"])
     }
 
-    @Test func `law 2: what a replica that is gone wrote on top of it goes with it`() async throws {
+    @Test func `law 2: later entries of a retired replica that build on the entry are voided with it`() async throws {
         let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await write(world, 0, "INSERT INTO book VALUES(5, 'five', 1)")
         try await world.sync(0)
@@ -228,7 +228,7 @@ import Testing
         #expect(try await titles(world, 2).contains { $0.hasPrefix("five") })
     }
 
-    @Test func `only the relay voids, and a log that leaves out an entry without saying so is not believed`() async throws {
+    @Test func `only the relay can void, and a replica refuses a log that omits an entry without a void`() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let description = try await world.relay.describe()
         let seen = LogMark(lineage: description.lineage)
@@ -248,7 +248,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(20)))
-    func `one who stays in touch does not believe it either, and verify names it`() async throws {
+    func `a replica that syncs continuously refuses a log that omits an entry, and verify reports it`() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let agent = SyncAgent(
             store: world.stores[1], transport: MeddlingRelay(world.relay, .voided), environment: world.environment)
@@ -273,7 +273,7 @@ import Testing
         #expect(finding.code == .log && finding.message.contains("position 2"), "\(finding)")
     }
 
-    @Test func `a space is not replayed without an entry that the relay left out`() async throws {
+    @Test func `a replay is refused if the relay omitted an entry`() async throws {
         let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         for value in 1...3 {
             try await write(world, 0, "UPDATE book SET pieces = \(value) WHERE id = 1")
@@ -294,7 +294,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test func `the relay's clock, which stamps what it voids, moves no replica's`() async throws {
+    @Test func `the relay's clock in a void does not change the clock of a replica`() async throws {
         let world = try await world()
         try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
         try await world.sync(0)

@@ -39,10 +39,10 @@ struct SealedSpaceTests {
             #expect(secrets(in: data).isEmpty, "\(name)", sourceLocation: location)
             count += data.count
         }
-        #expect(count > 10_000, "there is something at all", sourceLocation: location)
+        #expect(count > 10_000, "the folder must contain data", sourceLocation: location)
     }
 
-    @Test("neither the relay's folder nor what goes over the network nor a log shows anything of it")
+    @Test("the relay's folder, the network traffic and the relay's messages contain no readable data")
     func story() async throws {
         try await Workshop.with { shop in
             let (address, relay) = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:0")
@@ -66,7 +66,7 @@ struct SealedSpaceTests {
             _ = try await watch.prints("laptop.db")
             try await shop.shell("books.db", "UPDATE ledgerbook SET headline = 'confidential three' WHERE id = 2;")
             try await shop.succeed("sync", "books.db")
-            try await eventually("the watcher has it") {
+            try await eventually("the watching replica applies the change") {
                 // The watching process may be writing.
                 try await shop.shell("laptop.db", ".timeout 10000\nSELECT headline FROM ledgerbook WHERE id = 2;") == "confidential three"
             }
@@ -92,7 +92,7 @@ struct SealedSpaceTests {
         }
     }
 
-    @Test("without the key, with another, or with one for a space that is not sealed: one line, status 78, and nothing made")
+    @Test("a missing key, another key, or a key for a space that is not sealed: one line, status 78, and no new file")
     func refusals() async throws {
         try await Workshop.with { shop in
             let url = try await shop.relay()
@@ -135,7 +135,7 @@ struct SealedSpaceTests {
         }
     }
 
-    @Test("annals key new: a file that only its owner reads and that is never overwritten; --add puts a key behind the others")
+    @Test("annals key new: only the owner can read the file, and it is never overwritten; --add appends a key")
     func keys() async throws {
         try await Workshop.with { shop in
             let printed = try await shop.succeed("key", "new")
@@ -157,7 +157,7 @@ struct SealedSpaceTests {
         }
     }
 
-    @Test("a new key: who has the old file only stops, also while watching, and goes on with the new one")
+    @Test("a new key: a replica with the old key file stops, also while watching, and continues with the new file")
     func rotation() async throws {
         try await Workshop.with { shop in
             let url = try await shop.relay()
@@ -181,7 +181,7 @@ struct SealedSpaceTests {
         }
     }
 
-    @Test("a sync killed at any time goes on where it was")
+    @Test("the next sync continues a sync that was killed at any time")
     func kills() async throws {
         try await Workshop.with { shop in
             let url = try await shop.relay()
@@ -210,7 +210,7 @@ struct SealedSpaceTests {
 
 @Suite("An entry that no replica can open", .timeLimit(.minutes(20)))
 struct VoidTests {
-    @Test("annals relay void, beside a relay that serves: all go on, and what the author wrote comes again")
+    @Test("annals relay void, beside a serving relay: all replicas continue, and the author sends its changes again")
     func void() async throws {
         try await Workshop.with { shop in
             let url = try await shop.relay()
@@ -234,7 +234,7 @@ struct VoidTests {
             try await shop.fail(64, "is already void", "relay", "void", "2", "--data", "relay-data", "--space", "shop")
             try await shop.succeed("sync", "shop.db")
             #expect(try await shop.shell("shop.db", "SELECT count(*) FROM customer WHERE name = 'Ida';") == "0")
-            // The last line is the key of all replicas again.
+            // The last line of the file is the key for new data. It is the common key again.
             let lines = try String(decoding: shop.bytes("laptop.key"), as: UTF8.self).split(separator: "\n").filter { !$0.hasPrefix("#") }
             try Data((lines.reversed().joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: shop.file("laptop.key")))
             try await shop.succeed("sync", "laptop.db")
@@ -246,7 +246,7 @@ struct VoidTests {
             // A pull after the entry acknowledges it.
             try await shop.succeed("sync", "shop.db")
             let replica = try await shop.succeed("status", "shop.db", "--json").object()["replica"] as? String
-            try await eventually("the relay has written down who was there") {
+            try await eventually("the relay has stored the acknowledgement") {
                 try await shop.succeed("relay", "replicas", "--data", "relay-data", "--space", "shop", "--json").objects().contains {
                     $0["replica"] as? String == replica && $0["position"] as? Int == 4
                 }

@@ -1,11 +1,11 @@
 import Foundation
 import Testing
 
-/// A relay that serves HTTPS, and stores that reach it.
+/// A relay that serves HTTPS, and stores that sync with it.
 @Suite struct TLSTests {
     private static let quiet = ["CURL_CA_BUNDLE": "", "SSL_CERT_FILE": "", "SSL_CERT_DIR": ""]
 
-    /// A relay with a token, a store that it can be joined with, and an authority.
+    /// A relay with a token, a tracked store that can join a space there, and the authority of the relay's certificate.
     private struct Scene {
         var shop: Workshop
         var authority: CertificateAuthority
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `join, clone, sync and replay over HTTPS; the store remembers whom to trust`() async throws {
+    @Test func `join, clone, sync and replay over HTTPS; the store remembers the authority and the pin`() async throws {
         try await scene { scene in
             let (shop, url) = (scene.shop, scene.url)
             let pin = try await scene.authority.pin("relay")
@@ -54,7 +54,7 @@ import Testing
                 "replay", "--relay", url, "--space", "shop", "--to", "1", "--ca-file", "ca.pem", "--output", "then.db")
             #expect(replay.status == 0, "\(replay.errors)")
 
-            // A pin that the relay does not have is not remembered. One that holds is, until it is taken back.
+            // The store remembers pins only after a connection with one of them. `--pin none` removes all.
             let wrong = "sha256//" + Data(repeating: 1, count: 32).base64EncodedString()
             let pins = "SELECT value FROM annals_meta WHERE name = 'pins';"
             shop.expectFailure(try await scene.annals("sync", "shop.db", "--pin", wrong), 69, "is not a pinned key")
@@ -64,13 +64,13 @@ import Testing
             #expect(try await scene.annals("sync", "shop.db", "--pin", "none").status == 0)
             #expect(try await shop.shell("shop.db", pins).isEmpty)
 
-            // Who leaves forgets it.
+            // A store that leaves the space forgets the pins and the authority.
             try await shop.succeed("leave", "shop.db")
             #expect(try await shop.shell("shop.db", "SELECT count(*) FROM annals_meta WHERE name IN ('ca_file', 'pins');") == "0")
         }
     }
 
-    @Test func `who is not trusted is told in one line, and nothing is changed`() async throws {
+    @Test func `a relay that is not trusted is reported in one line, and nothing is changed`() async throws {
         try await scene { scene in
             let (shop, url) = (scene.shop, scene.url)
             let join = ["join", "shop.db", "--space", "shop", "--relay"]
@@ -90,7 +90,7 @@ import Testing
             try await fails(69, "cannot be reached", join + [plain])
             try await fails(69, "cannot be read", join + [url], ["CURL_CA_BUNDLE": "missing.pem"])
             try await fails(64, "need --relay", ["replay", "shop.db", "--to", "1", "--output", "x.db", "--ca-file", "ca.pem"])
-            // Whom the environment trusts is trusted.
+            // Authorities of the environment are trusted, too.
             #expect(
                 try await scene.annals("clone", url, "none", "x.db", environment: ["SSL_CERT_FILE": "ca.pem"]).errors.contains(
                     "no such space"))
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func `SIGHUP brings the new certificate to new connections; what cannot be used changes nothing`() async throws {
+    @Test func `after SIGHUP new connections use the new certificate; an unusable certificate changes nothing`() async throws {
         try await scene { scene in
             let (shop, authority, url) = (scene.shop, scene.authority, scene.url)
             let pins = try await [authority.pin("relay")]
@@ -115,7 +115,7 @@ import Testing
             try #require(join.status == 0, "\(join.errors)")
             #expect(try await scene.annals("clone", url, "shop", "laptop.db", "--ca-file", "ca.pem").status == 0)
             #expect(try await scene.annals("clone", url, "shop", "phone.db", "--ca-file", "ca.pem").status == 0)
-            // Connections that stand: one over which the head is told, and those of a store that stays in touch.
+            // Open connections: an event stream, and those of a store that syncs continuously.
             let watch = try Program(
                 Workshop.annals, ["sync", "phone.db", "--watch"], in: shop.path, environment: ["ANNALS_CREDENTIAL": try scene.token()])
             try await eventually("a first exchange") { watch.errors.contains("connected to the relay") }
@@ -131,7 +131,7 @@ import Testing
             shop.expectFailure(try await scene.annals("sync", "laptop.db", "--pin", pins[0]), 69, "is not a pinned key")
             #expect(try await scene.annals("sync", "laptop.db", "--pin", try await authority.pin("second")).status == 0)
 
-            // A key that does not belong to it, and a certificate that has ended.
+            // A key that does not belong to the certificate, and an expired certificate.
             try await authority.issue("third")
             try shop.bytes("third.key").write(to: URL(fileURLWithPath: shop.file("relay.key")))
             scene.relay.signal(SIGHUP)
@@ -142,12 +142,12 @@ import Testing
             try await eventually("the refusal") { scene.relay.errors.contains("relay.pem expired on") }
             #expect(scene.relay.errors.split(separator: "\n").filter { $0.contains("the old one remains in use") }.count == 2)
 
-            // All the while the first connection has stood.
+            // The connections from before the first SIGHUP are still open.
             try await shop.shell("shop.db", "UPDATE customer SET city = 'Oslo' WHERE id = 1;")
             #expect(try await scene.annals("sync", "shop.db").status == 0)
             _ = try await stream.prints("event: head\nid: 2/")
             stream.signal(SIGTERM)
-            try await eventually("what the other sent") {
+            try await eventually("the change of the other replica") {
                 try await shop.shell("phone.db", "SELECT city FROM customer WHERE id = 1;") == "Oslo"
             }
             watch.signal(SIGTERM)
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func `a certificate that cannot be used is told before anything is served`() async throws {
+    @Test func `an unusable certificate is reported before the relay serves`() async throws {
         try await Workshop.with { shop in
             let authority = try await CertificateAuthority(in: shop)
             for name in ["good", "other"] { try await authority.issue(name) }
@@ -174,7 +174,7 @@ import Testing
             try await serve("old.pem", "old.key", "expired on")
             try await shop.fail(64, "give --tls-cert and --tls-key together", "relay", "serve", "--data", "data", "--tls-cert", "good.pem")
             #expect(!shop.exists("data"))
-            // With TLS other addresses than this machine's own are allowed without more.
+            // Addresses other than this machine's own need no further option with TLS.
             try await shop.fail(78, "unencrypted", "relay", "serve", "--data", "data", "--listen", "0.0.0.0:0")
             let (url, _) = try await shop.startRelay([
                 "--data", "data", "--listen", "0.0.0.0:0", "--tls-cert", "good.pem", "--tls-key", "good.key",
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    @Test func `TLS is 1.2 or newer, and what is no TLS is closed`() async throws {
+    @Test func `TLS is 1.2 or newer, and a connection without TLS is closed`() async throws {
         try await scene { scene in
             let port = try #require(scene.url.split(separator: ":").last.map(String.init))
             let outcome = try await Program.run("python3", ["-c", Self.probe, port], in: scene.shop.path)

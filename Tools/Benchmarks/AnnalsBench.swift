@@ -1,8 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// Starts the work on another thread and waits for it. An asynchronous `main` would end the first thread, which valgrind does not
-/// survive.
+/// Runs the benchmarks on another thread and waits for them. An asynchronous `main` ends the first thread, and valgrind fails then.
 @main
 enum Program {
     static func main() {
@@ -18,9 +17,9 @@ enum Program {
 /// Measures what Annals costs compared with plain SQLite, in one run; see Documentation/benchmarks.md.
 struct AnnalsBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "annals-bench", abstract: "Measures what Annals costs beside the thing it is compared with, in turns, in one run.")
+        commandName: "annals-bench", abstract: "Measure the cost of Annals relative to a baseline. Both run alternately in one run.")
 
-    @Flag(help: "Less work and fewer rounds: about two minutes.")
+    @Flag(help: "Use fewer rows and rounds: about two minutes.")
     var quick = false
 
     @Flag(help: "Print JSON instead of a table.")
@@ -28,20 +27,20 @@ struct AnnalsBench: AsyncParsableCommand {
 
     @Option(
         help:
-            "Run only groups whose name contains this: \(Group.allCases.map(\.rawValue).joined(separator: ", ")). With --growth, only what grows with this."
+            "Run only groups with this text in their name: \(Group.allCases.map(\.rawValue).joined(separator: ", ")). With --growth: only lines with this text in the name of the size."
     )
     var only: String?
 
-    @Option(name: .customLong("cr-sqlite"), help: "The library of cr-sqlite, to be measured on the same rows.")
+    @Option(name: .customLong("cr-sqlite"), help: "Also measure cr-sqlite on the same rows, with the library at this path.")
     var crSQLite: String?
 
-    @Option(help: "The library of sqlite-sync, to be measured on the same rows.")
+    @Option(help: "Also measure sqlite-sync on the same rows, with the library at this path.")
     var sqliteSync: String?
 
-    @Flag(help: "Measure instead what each work costs as its surroundings grow, and print a table in Markdown, or JSON.")
+    @Flag(help: "Measure instead the cost of each operation at growing sizes, and print a Markdown table, or JSON.")
     var growth = false
 
-    @Option(help: ArgumentHelp("Do one piece of work, for counting instructions.", visibility: .hidden))
+    @Option(help: ArgumentHelp("Run one core loop, for counting instructions.", visibility: .hidden))
     var loop: String?
 
     enum Group: String, CaseIterable {
@@ -72,7 +71,7 @@ struct AnnalsBench: AsyncParsableCommand {
         }
         print(json ? try report.json() : report.table())
         #if DEBUG
-            FileHandle.standardError.write(Data("a debug build: these ratios say nothing\n".utf8))
+            FileHandle.standardError.write(Data("warning: this is a debug build; measure with a release build\n".utf8))
         #endif
     }
 

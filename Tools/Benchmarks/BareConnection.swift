@@ -1,7 +1,7 @@
 import Foundation
 import GRDBSQLite
 
-/// SQLite as any program uses it: one connection, prepared statements, without Annals.
+/// A plain SQLite connection with prepared statements, without Annals.
 final class BareConnection {
     struct Failure: Error, CustomStringConvertible {
         var description: String
@@ -101,7 +101,7 @@ final class BareConnection {
     }
 }
 
-/// A folder that is removed after the work.
+/// A folder that is deleted when this object is released.
 final class BenchmarkFolder {
     let path: String
 

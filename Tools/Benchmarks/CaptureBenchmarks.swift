@@ -1,6 +1,6 @@
 import Annals
 
-/// The cost of history for a program that writes: the same statements on a tracked and on an untracked file, in turns.
+/// The cost of capture for a program that writes: the same statements run alternately on a tracked and on an untracked file.
 enum CaptureBenchmarks {
     private static let budgets: [Rows.Key: [String: Double]] = [
         .text: ["insert": 1.6, "update": 1.8, "delete": 1.3],
@@ -28,7 +28,7 @@ enum CaptureBenchmarks {
         }
     }
 
-    /// Commits of one row each, as an app makes them.
+    /// Commits of one row each, as in a typical app.
     static func commits(synchronous: String, count: Int, budget: Double, rounds: Int) async throws -> Benchmark {
         var results: [Comparison.Round] = []
         for _ in 0..<rounds {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Another program as a child process.
+/// A program that runs as a child process.
 final class ChildProgram {
     private let process: pid_t
     private let output: FileHandle
@@ -41,19 +41,19 @@ final class ChildProgram {
         let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
         let path = URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent("annals").path
         guard FileManager.default.isExecutableFile(atPath: path) else {
-            throw BareConnection.Failure(description: "\(path) is missing: build the product annals too")
+            throw BareConnection.Failure(description: "\(path) is missing: build the product annals")
         }
         return path
     }
 
     /// Starts a relay on a free port, without a limit of requests, and returns its address.
     ///
-    /// - Parameter place: where it stores its logs, as command line arguments.
+    /// - Parameter place: the command line arguments that say where the relay stores its logs.
     static func relay(_ place: [String]) throws -> (program: ChildProgram, address: String) {
         for name in ["REQUESTS_PER_SECOND", "REQUEST_BURST"] { setenv("ANNALS_RELAY_LIMITS_\(name)", "10000000", 1) }
         let program = try ChildProgram(annals(), ["relay", "serve", "--listen", "127.0.0.1:0", "--no-auth"] + place)
         guard let address = try program.firstLine().split(separator: " ").last else {
-            throw BareConnection.Failure(description: "no relay")
+            throw BareConnection.Failure(description: "the relay did not print its address")
         }
         return (program, String(address))
     }
@@ -64,7 +64,7 @@ final class ChildProgram {
         return String(decoding: line, as: UTF8.self)
     }
 
-    /// Asks the program to end, and waits for it.
+    /// Ends the program with SIGTERM and waits for it.
     func stop() {
         kill(process, SIGTERM)
         _ = wait()

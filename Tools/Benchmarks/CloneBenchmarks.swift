@@ -1,6 +1,6 @@
 import Foundation
 
-/// The cost of a new copy of a space: the whole program `annals clone`, against the minimum of tools for the same bytes.
+/// The cost of a clone by the program `annals clone`, compared with the fewest tools that produce the same file.
 enum CloneBenchmarks {
     static func run(_ scale: Scale) async throws -> [Benchmark] {
         let folder = try BenchmarkFolder()
@@ -13,7 +13,7 @@ enum CloneBenchmarks {
         var rounds: [Comparison.Round] = []
         for number in 0..<scale.rounds {
             var turns = Alternation()
-            // Two turns, so that each goes first once.
+            // Two turns, so that each runs first once.
             for turn in 0..<2 {
                 let (clone, plain) = (folder.file("clone\(number)-\(turn).db"), folder.file("plain\(number)-\(turn).db"))
                 try turns.take(

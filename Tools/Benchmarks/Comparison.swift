@@ -1,9 +1,9 @@
-/// The cost of one work compared with another, done in turns in the same run.
+/// The cost of one operation (the subject) relative to another (the baseline). Both run alternately in the same run.
 ///
-/// Seconds depend on the machine and its other load. The ratio of two works done in turns depends on these far less. So ratios are
-/// reported and have budgets.
+/// Seconds depend on the machine and its other load. The ratio of two alternating operations depends on these far less. So ratios
+/// are reported and have budgets.
 struct Comparison {
-    /// Seconds of both works in one round.
+    /// Seconds of both operations in one round.
     struct Round {
         var subject = 0.0
         var baseline = 0.0
@@ -54,7 +54,7 @@ struct Scale {
 /// One line of the report.
 struct Benchmark {
     var name: String
-    /// The work of the comparison.
+    /// The name of the baseline.
     var against: String
     var budget: Budget
     /// The amount of work in a round, in the unit of the name; 0 if the unit is meaningless.
@@ -62,7 +62,7 @@ struct Benchmark {
     var comparison: Comparison
 }
 
-/// Runs works in turns. They alternate in going first, so that neither always finds warm caches.
+/// Runs subject and baseline alternately. They also alternate in running first, so that neither always has warm caches.
 struct Alternation {
     private(set) var round = Comparison.Round()
     private var subjectFirst = false

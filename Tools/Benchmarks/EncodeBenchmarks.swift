@@ -3,13 +3,13 @@ import AnnalsWire
 import Foundation
 import SeededRandom
 
-/// Bytes on the wire: 1,000 transactions of 10 changes of 8 values, against Foundation's JSON of the same data, written by Codable.
+/// The cost of encoding 1,000 transactions of 10 changes of 8 values, compared with Foundation's JSON of the same data by Codable.
 enum EncodeBenchmarks {
-    /// A batch's data of a transaction, as Codable writes it.
+    /// The data of a transaction in a batch, for Codable.
     struct PlainTransaction: Codable {
         var id: String
         var time: Int64
-        /// As in a batch: the position it is based on, and the digest that identifies it after a lost answer.
+        /// The base and the digest, as in a batch.
         var base: Int64
         var digest: Data
         var changes: [PlainChange]
@@ -48,12 +48,12 @@ enum EncodeBenchmarks {
         }
         return [
             Benchmark(
-                name: "JSON's time to encode 10,000 changes", against: "a batch, compressed", budget: .atLeast(25), work: 10_000,
+                name: "JSON's time to encode 10,000 changes", against: "a compressed batch", budget: .atLeast(25), work: 10_000,
                 comparison: Comparison(rounds: encode)),
             Benchmark(
                 name: "size of a batch (bytes)", against: "JSON + zstd", budget: .atMost(1), work: 0, comparison: Comparison(rounds: size)),
             Benchmark(
-                name: "encode and seal 10,000 changes", against: "encode them", budget: .atMost(1.25), work: 10_000,
+                name: "encode and seal 10,000 changes", against: "encode only", budget: .atMost(1.25), work: 10_000,
                 comparison: Comparison(rounds: seal)),
         ]
     }

@@ -4,10 +4,10 @@ import AnnalsWire
 import Foundation
 import SeededRandom
 
-/// The cost of a busy space for a quiet one: the 99th percentile of the time of a durable push of 1 KiB, one push after another.
-/// Meanwhile 32 clients push bodies of 4 MiB to another space of the same relay. The baseline is the same without these clients.
+/// The effect of a busy space on a quiet one: the 99th percentile of the time of durable pushes of 1 KiB, one after another, while
+/// 32 clients push bodies of 4 MiB to another space of the same relay. The baseline is the same without these clients.
 ///
-/// The relay is its own process. The clients share the machine with it, so the ratio includes their load.
+/// The relay runs in a separate process on the same machine as the clients, so the ratio includes the load of the clients.
 enum FairnessBenchmarks {
     private static let busyClients = 32
     private static let bodyBytes = 4 << 20
@@ -34,14 +34,14 @@ enum FairnessBenchmarks {
         await client.shutdown()
         return [
             Benchmark(
-                name: "p99 of a push to a quiet space, beside \(busyClients) clients with 4 MiB each", against: "the same alone",
+                name: "p99 of a push to a quiet space, during pushes of 4 MiB by \(busyClients) clients", against: "without these clients",
                 budget: .atMost(5), work: 1, comparison: Comparison(rounds: rounds))
         ]
     }
 
     private static func name(_ text: String, _ round: Int) throws -> SpaceName {
         guard let name = SpaceName("\(text)-\(round)-\(UInt32.random(in: 0 ... .max))") else {
-            throw BareConnection.Failure(description: "no name")
+            throw BareConnection.Failure(description: "the name of the space is invalid")
         }
         return name
     }
@@ -53,7 +53,7 @@ enum FairnessBenchmarks {
         return taken[(taken.count - 1) * 99 / 100]
     }
 
-    /// Runs `body` while the busy clients push, each one batch after another. It starts when each client has got its first answer.
+    /// Runs `body` while each busy client pushes one batch after another. It starts when each client has got its first answer.
     private static func beside(
         _ space: SpaceName, _ lineage: Lineage, _ address: String, _ client: HTTPClient, _ body: () async throws -> Double
     ) async throws -> Double {
@@ -75,12 +75,12 @@ enum FairnessBenchmarks {
                 begun += 1
                 if begun == busyClients { break }
             }
-            // A client that failed has ended the stream of answers; its error is thrown here.
+            // A client that failed ended the stream of answers. This line throws its error.
             if begun < busyClients { try await group.next() }
             let seconds = try await body()
             group.cancelAll()
             while let ending = await group.nextResult() {
-                // Requests under way are cancelled.
+                // The cancellation of open requests is expected.
                 if case .failure(let error) = ending, !(error is CancellationError), (error as? HTTPError)?.kind != .cancelled {
                     throw error
                 }
@@ -90,7 +90,7 @@ enum FairnessBenchmarks {
     }
 }
 
-/// Makes one large batch after another, of rows that no other client writes.
+/// Makes large batches of rows that no other client writes.
 private struct BusyAuthor {
     private let lineage: Lineage
     private let key = ReplicaKey.random()
@@ -112,7 +112,7 @@ private struct BusyAuthor {
         body.beginTable(1)
         body.beginInsert(columns: 2)
         body.integer(counter)
-        // Random bytes, which cannot be compressed.
+        // Random bytes cannot be compressed.
         var words = [UInt64](repeating: 0, count: byteCount / 8)
         for place in words.indices { words[place] = generator.next() }
         words.withUnsafeBytes { body.blob($0) }

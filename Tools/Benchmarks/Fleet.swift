@@ -6,7 +6,7 @@ import AnnalsTesting
 import AnnalsWire
 import Foundation
 
-/// A space with one author, and files of replicas that can be copied, so that each round starts from the same state.
+/// A space with one author and files of replicas. A benchmark copies the files, so that each round starts from the same state.
 final class Fleet {
     let folder: BenchmarkFolder
     let relay: LocalRelay
@@ -15,7 +15,7 @@ final class Fleet {
     /// Creates, tracks and joins `author.db` with the schema of `rows` and this number of its rows.
     init(_ rows: Rows, present: Int) async throws {
         folder = try BenchmarkFolder()
-        guard let space = SpaceName("bench") else { throw BareConnection.Failure(description: "no space") }
+        guard let space = SpaceName("bench") else { throw BareConnection.Failure(description: "the name of the space is invalid") }
         self.space = space
         relay = try LocalRelay(folder: folder.file("relay"), space: space)
         _ = try rows.file(folder.file("author.db"), present: present)
@@ -33,7 +33,7 @@ final class Fleet {
         _ = try await joining(name).clone(to: folder.file("\(name).db"))
     }
 
-    /// Runs work on a bare connection, in transactions of the given size, each recorded as one transaction of history.
+    /// Runs `work` on a bare connection in transactions of the given size. Each of them is recorded as one transaction of history.
     func write(_ name: String, _ indices: [Int], perTransaction: Int, _ work: @escaping @Sendable (BareConnection, Int) throws -> Void)
         async throws
     {

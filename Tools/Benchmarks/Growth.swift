@@ -3,10 +3,10 @@ import AnnalsHTTP
 import AnnalsWire
 import Foundation
 
-/// The cost of each work while a size that it may depend on grows.
+/// The cost of each operation at growing sizes of something that it may depend on.
 ///
-/// A line is one work at several sizes, in seconds for each unit. If nothing is slower than n log n, these numbers stay within a
-/// small factor of each other, from the smallest size to the largest.
+/// A line is one operation at several sizes, in seconds per unit. If no operation is slower than n log n, the numbers of a line
+/// differ only by a small factor from the smallest size to the largest.
 final class Growth: Encodable {
     struct Line: Encodable {
         var work: String
@@ -17,7 +17,7 @@ final class Growth: Encodable {
 
     struct Point: Encodable {
         var size: Int
-        /// For one unit of work.
+        /// Seconds per unit.
         var seconds: Double
     }
 
@@ -28,7 +28,7 @@ final class Growth: Encodable {
     private let largest: Int
     private let only: String?
 
-    /// Measures only lines whose growing size contains `only` in its name.
+    /// Measures only lines with `only` in the name of the growing size.
     init(_ scale: Scale, only: String?) throws {
         self.only = only
         folder = try BenchmarkFolder()
@@ -41,10 +41,10 @@ final class Growth: Encodable {
     func run() async throws {
         let many = [1_000, 10_000, 100_000, 1_000_000].filter { $0 <= largest }
         try await add("a row written by another program", "rows in one transaction", many, writtenRow)
-        try await add("a row taken in", "rows pulled", many, appliedRow)
-        try await add("a change of an outbox laid on what it met", "changes on either side", many.dropLast(), rebasedChange)
+        try await add("a row applied", "rows pulled", many, appliedRow)
+        try await add("a change of an outbox, rebased", "changes on either side", many.dropLast(), rebasedChange)
         try await add("a row of a clone", "rows of the space", many, clonedRow)
-        try await add("a one-row commit, sealed and pushed", "transactions before it", many.dropLast(), commit)
+        try await add("a one-row commit, recorded and pushed", "transactions before it", many.dropLast(), commit)
         try await add("a sync with nothing to do", "rows of the store", many) { try await idle(tables: 1, columns: 6, rows: $0) }
         try await add("a sync with nothing to do", "tables of the store", [10, 100, 1_000]) {
             try await idle(tables: $0, columns: 6, rows: 1)
@@ -67,7 +67,7 @@ final class Growth: Encodable {
     // MARK: Tables
 
     func table() -> String {
-        let heading = ["work", "of", "costs", "at the largest, against the smallest"]
+        let heading = ["work", "size", "cost, each", "largest size against smallest"]
         let rows = lines.map { line in
             let costs = line.points.map { "\($0.size): \(Self.text($0.seconds))" }.joined(separator: ", ")
             let growth = (line.points.last?.seconds ?? 0) / (line.points.first?.seconds ?? 1)

@@ -4,7 +4,7 @@ import Foundation
 import GRDB
 import Synchronization
 
-/// The cost of a long history: reading a page of it, and purging it while another program writes.
+/// The cost of a long history: of reading a page, and of a purge while another program writes.
 enum HistoryBenchmarks {
     private static let perTransaction = 100
     private static let rows = 10_000
@@ -13,7 +13,7 @@ enum HistoryBenchmarks {
     private static let page = 50
     private static let pages = 200
 
-    /// Pages after tokens in a long history, against pages of a short one.
+    /// Pages after tokens in a long history, compared with pages of a short one.
     static func page(_ scale: Scale) async throws -> Benchmark {
         let folder = try BenchmarkFolder()
         let changes = scale.rounds > 2 ? 10_000_000 : 1_000_000
@@ -48,7 +48,7 @@ enum HistoryBenchmarks {
         }
     }
 
-    /// The longest time of a one-row commit on another connection while history is purged, against the longest without a purge.
+    /// The longest one-row commit on another connection during a purge, compared with the longest without a purge.
     static func purge(_ scale: Scale) async throws -> Benchmark {
         let folder = try BenchmarkFolder()
         let changes = scale.rounds > 2 ? 5_000_000 : 500_000
@@ -60,7 +60,7 @@ enum HistoryBenchmarks {
         round.subject = try await longestCommit(folder.file("purged.db")) { _ = try await store.purge(.untilConsumed) }
         try store.close()
         return Benchmark(
-            name: "longest commit during a purge of \(changes) changes", against: "without one", budget: .none, work: changes,
+            name: "longest commit during a purge of \(changes) changes", against: "without a purge", budget: .none, work: changes,
             comparison: Comparison(rounds: [round]))
     }
 
@@ -87,7 +87,7 @@ enum HistoryBenchmarks {
         }
     }
 
-    /// A store whose rows were updated until its history has this many changes.
+    /// A store with this many changes in its history. All of them are updates.
     static func store(_ path: String, changes: Int) async throws -> Store {
         let writer = try BareConnection(path)
         let rows = Rows(.integer, count: rows)
@@ -109,7 +109,7 @@ enum HistoryBenchmarks {
     }
 }
 
-/// Tells a thread that its work is over.
+/// Signals a thread to end.
 private final class Flag: Sendable {
     private let state = Atomic(false)
     var isRaised: Bool { state.load(ordering: .relaxed) }

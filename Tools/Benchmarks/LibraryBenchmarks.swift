@@ -2,7 +2,7 @@ import Annals
 import Foundation
 import Synchronization
 
-/// The cost of lists, batches and edits for an app, compared with GRDB alone on the same rows.
+/// The cost of lists, edits and batches in an app, compared with plain GRDB on the same rows.
 enum LibraryBenchmarks {
     static func run(_ scale: Scale) async throws -> [Benchmark] {
         [try await list(scale), try await save(scale), try await batch(scale)]
@@ -32,7 +32,7 @@ enum LibraryBenchmarks {
 
     // MARK: Lists
 
-    /// From a commit until the list shows it.
+    /// The time from a commit until the list shows it.
     private static func list(_ scale: Scale) async throws -> Benchmark {
         let folder = try BenchmarkFolder()
         let store = try await store(folder, "list.db", rows: 10_000)
@@ -100,7 +100,8 @@ enum LibraryBenchmarks {
         }
         try store.close()
         return Benchmark(
-            name: "an edited row is saved, \(500 * scale.rounds) times", against: "GRDB reads and updates it, tracked too", budget: .none,
+            name: "an edited row is saved, \(500 * scale.rounds) times", against: "GRDB reads and updates it in a tracked file",
+            budget: .none,
             work: 500 * scale.rounds, comparison: Comparison(rounds: rounds))
     }
 

@@ -4,7 +4,7 @@ import AnnalsWire
 import Foundation
 
 /// The delays that users notice: the time until a commit is visible on another replica, and the time of a sync with nothing to do.
-/// The relay is its own process, on the loopback device.
+/// The relay runs in a separate process, on the loopback device.
 enum LiveBenchmarks {
     static func run(_ scale: Scale) async throws -> [Benchmark] {
         let folder = try BenchmarkFolder()
@@ -17,10 +17,10 @@ enum LiveBenchmarks {
         return results
     }
 
-    // MARK: A commit until it is visible elsewhere
+    // MARK: The delay of a commit
 
-    /// Another program commits to one replica's file, and another reads the second replica's file. Agents in this process watch
-    /// both files.
+    /// A bare connection commits to the file of one replica, and another reads the file of the second replica. Agents in this process
+    /// watch both files.
     private static func seen(_ scale: Scale, _ folder: BenchmarkFolder, _ address: String) async throws -> [Benchmark] {
         let writer = try Rows(.text, count: 100).file(folder.file("here.db"))
         let here = try Store(path: folder.file("here.db"))
@@ -44,10 +44,11 @@ enum LiveBenchmarks {
         }
         try here.close()
         try there.close()
-        return [(0.5, "half", 5.0), (0.99, "99 of 100", 25)].map { share, name, budget in
+        return [(0.5, "median", 5.0), (0.99, "p99", 25)].map { share, name, budget in
             let round = Comparison.Round(subject: taken[Int(Double(taken.count - 1) * share)], baseline: 0.001)
             return Benchmark(
-                name: "a commit is seen elsewhere, \(name) of \(taken.count)", against: "one millisecond", budget: .atMost(budget),
+                name: "delay of a commit to another replica, \(name) of \(taken.count)", against: "one millisecond",
+                budget: .atMost(budget),
                 work: taken.count, comparison: Comparison(rounds: [round]))
         }
     }
@@ -57,7 +58,9 @@ enum LiveBenchmarks {
         try writer.run("UPDATE item SET size = ? WHERE at = 1700000001", [.integer(value)])
         let start = clock.now
         while try reader.integer("SELECT size FROM item WHERE at = 1700000001") != value {
-            guard clock.now - start < .seconds(30) else { throw BareConnection.Failure(description: "a commit is not seen elsewhere") }
+            guard clock.now - start < .seconds(30) else {
+                throw BareConnection.Failure(description: "a commit did not reach the other replica in 30 s")
+            }
             try await clock.sleep(for: .microseconds(100))
         }
         return (clock.now - start) / .seconds(1)

@@ -4,13 +4,13 @@ import AnnalsWire
 import CInstructionCount
 import Foundation
 
-/// The core loops, each on a fixed amount of work, for counting instructions: see `Scripts/count-instructions`.
+/// The core loops, each with a fixed amount of data, for counting instructions: see `Scripts/count-instructions`.
 enum Loop: String, CaseIterable {
     case capture, encode, decode, apply, rebase, history
 
     private static let rows = 2_000
 
-    /// Does the work once as a warm-up, and a second time for counting. Returns the unit of the count.
+    /// Runs the loop once as a warm-up, and once for counting. Returns a description of the counted work.
     func run() async throws -> String {
         switch self {
         case .capture: try await capture()
@@ -107,7 +107,7 @@ enum Loop: String, CaseIterable {
         let store = try Store(path: fleet.folder.file("laggard.db"))
         try await Self.counted { for page in pages { _ = try await store.apply(page) } }
         try store.close()
-        return "\(half) changes laid on \(half)"
+        return "\(half) changes rebased on \(half)"
     }
 
     private func history() async throws -> String {

@@ -2,13 +2,13 @@ import Annals
 import AnnalsStore
 import AnnalsWire
 
-/// The merge of entries from others: applying them, and rebasing own transactions.
+/// The cost of applying entries of other replicas, and of rebasing an outbox.
 enum MergeBenchmarks {
     enum Work: String, CaseIterable {
         case inserts, updates, deletes
     }
 
-    /// Pulled changes against plain upserts, or deletes, of the same rows in one transaction.
+    /// Applying pulled changes, compared with plain upserts or deletes of the same rows in one transaction.
     static func apply(_ work: Work, _ scale: Scale) async throws -> Benchmark {
         let rows = Rows(.text, count: scale.rows)
         let fleet = try await Fleet(rows, present: work == .inserts ? 0 : scale.rows)
@@ -30,7 +30,7 @@ enum MergeBenchmarks {
         for _ in 0..<scale.rounds {
             let store = try Store(path: try fleet.folder.copy("reader.db", to: "round.db"))
             let plain = try BareConnection(try fleet.folder.copy("plain.db", to: "plain-round.db"))
-            // The same cache size as a merge has; otherwise the comparison would measure a lack of memory.
+            // The cache has the same size as in a merge, so that the comparison does not measure the size of the cache.
             try plain.execute("PRAGMA cache_size = -4096")
             var turns = Alternation()
             try await turns.take(
@@ -65,11 +65,11 @@ enum MergeBenchmarks {
 
     /// How much of an outbox conflicts with the pulled entries.
     enum Meeting: String, CaseIterable {
-        case first = "one transaction of 100 meets"
-        case each = "each transaction meets"
+        case first = "one of 100 transactions conflicts"
+        case each = "each transaction conflicts"
 
-        /// The rows that the outbox writes. Each transaction has a hundredth of them. Some of them are rows that the author wrote;
-        /// the author has the first half of all rows.
+        /// The rows that the outbox writes. Each of its transactions writes a hundredth of them. The author writes the first half of all
+        /// rows, so the indices below `count` conflict.
         func indices(_ count: Int) -> [Int] {
             switch self {
             case .first: [0] + Array(count + 1..<2 * count)
@@ -78,7 +78,7 @@ enum MergeBenchmarks {
         }
     }
 
-    /// An outbox of 10,000 changes rebased onto 1,000 transactions, against a fresh apply of both.
+    /// Rebasing an outbox of 10,000 changes on 1,000 transactions, compared with applying both without a rebase.
     static func rebase(_ meeting: Meeting, _ scale: Scale) async throws -> Benchmark {
         let rows = Rows(.text, count: 20_000)
         let fleet = try await Fleet(rows, present: 20_000)
@@ -96,11 +96,11 @@ enum MergeBenchmarks {
         let all = try await fleet.pages(after: "fresh")
         return try await compare(
             fleet, ("laggard", incoming), ("fresh", all), name: "rebase of 10,000 changes, \(meeting.rawValue)",
-            against: "both applied fresh",
+            against: "both applied without a rebase",
             budget: .atMost(2.5), work: 20_000, scale)
     }
 
-    /// A pull without conflicts with a full outbox, against a pull with an empty outbox.
+    /// A pull without conflicts and with a full outbox, compared with a pull with an empty outbox.
     static func disjointPull(_ scale: Scale) async throws -> Benchmark {
         let rows = Rows(.text, count: 20_000)
         let fleet = try await Fleet(rows, present: 20_000)
@@ -114,7 +114,8 @@ enum MergeBenchmarks {
         }
         let pages = try await fleet.pages(after: "laggard")
         return try await compare(
-            fleet, ("laggard", pages), ("fresh", pages), name: "pull beside 10,000 disjoint changes", against: "with an empty outbox",
+            fleet, ("laggard", pages), ("fresh", pages), name: "pull with 10,000 disjoint changes in the outbox",
+            against: "with an empty outbox",
             budget: .atMost(1.2), work: 10_000, scale)
     }
 

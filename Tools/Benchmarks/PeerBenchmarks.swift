@@ -4,17 +4,17 @@ import AnnalsWire
 import Foundation
 import GRDBSQLite
 
-/// Other software that records changes of SQLite files and applies them elsewhere, on the same rows.
+/// Compares Annals with other software that records changes of SQLite files and applies them to other files.
 ///
-/// Annals does more: it writes history, compares every old value and stores what the log needs. An extension is given by the path
-/// of its library, and SQLite loads it.
+/// Annals does more: it writes history, compares each old value and stores the data that the log needs. Options give the paths of
+/// the extensions' libraries, which SQLite loads.
 enum PeerBenchmarks {
-    /// An extension, with its way to register a table and to apply another file's changes.
+    /// An extension, with the statement that registers a table and a closure that applies the changes of another file.
     struct Extension {
         var name: String
         var path: String
         var preparation: String
-        /// Applies everything from the author's connection.
+        /// Applies all changes of the author's file.
         var take: (_ reader: BareConnection, _ author: BareConnection) throws -> Void
         var budget: Double
 
@@ -53,7 +53,7 @@ enum PeerBenchmarks {
 
     // MARK: The session extension
 
-    /// Inserts into a tracked file, against inserts that a session records.
+    /// Inserts into a tracked file, compared with inserts that a session records.
     private static func capture(_ session: SessionExtension, _ scale: Scale) async throws -> Benchmark {
         let rows = Rows(.text, count: scale.rows)
         var rounds: [Comparison.Round] = []
@@ -97,7 +97,7 @@ enum PeerBenchmarks {
 
     // MARK: Extensions by path
 
-    /// The extension's time divided by that of Annals, with fewer rows because the extension is slow.
+    /// The extension's time divided by that of Annals. It uses fewer rows, because the extensions are slow.
     private static func apply(_ peer: Extension, _ scale: Scale) async throws -> Benchmark {
         let pulled = try await Pulled(scale.rows / 5)
         let author = try loaded(peer, pulled.fleet.folder.file("peer.db"), pulled.rows)
@@ -114,7 +114,7 @@ enum PeerBenchmarks {
             }
         }
         return Benchmark(
-            name: "\(peer.name)'s time to apply \(pulled.rows.keys.count) rows", against: "ours", budget: .atLeast(peer.budget),
+            name: "\(peer.name)'s time to apply \(pulled.rows.keys.count) rows", against: "Annals", budget: .atLeast(peer.budget),
             work: pulled.rows.keys.count,
             comparison: Comparison(rounds: rounds.map { Comparison.Round(subject: $0.baseline, baseline: $0.subject) }))
     }
@@ -133,9 +133,9 @@ enum PeerBenchmarks {
         return connection
     }
 
-    // MARK: The same rows for all
+    // MARK: The same rows for each peer
 
-    /// What a reader still has to apply: transactions of 100 inserts each.
+    /// A reader and the entries that it has not applied: transactions of 100 inserts each.
     private struct Pulled {
         let rows: Rows
         let fleet: Fleet
@@ -151,7 +151,7 @@ enum PeerBenchmarks {
             pages = try await fleet.pages(after: "reader")
         }
 
-        /// `other` gets an empty file with the same table.
+        /// Runs the rounds. `other` is the baseline. It gets an empty file with the same table.
         func rounds(_ count: Int, _ other: (BareConnection) throws -> Void) async throws -> [Comparison.Round] {
             var rounds: [Comparison.Round] = []
             for number in 0..<count {

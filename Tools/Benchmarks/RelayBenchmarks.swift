@@ -5,10 +5,10 @@ import Foundation
 import SeededRandom
 import Synchronization
 
-/// Durable pushes of 1 KiB by 32 clients at once, against a POST of the same bytes that the same relay refuses at once (405).
+/// Durable pushes of 1 KiB by 32 clients at once, compared with a POST of the same bytes that the same relay refuses at once (405).
 ///
-/// The relay is its own process. If `ANNALS_TEST_POSTGRES` names a PostgreSQL server, two relays on it are measured too. Both works
-/// include the cost of the same clients on the same machine.
+/// The relay runs in a separate process. If `ANNALS_TEST_POSTGRES` names a PostgreSQL server, two relays on it are measured, too.
+/// Subject and baseline include the cost of the same clients on the same machine.
 enum RelayBenchmarks {
     private static let clients = 32
     private static let payload = 850
@@ -34,7 +34,7 @@ enum RelayBenchmarks {
         var latencies: [Double] = []
         for round in 0..<scale.rounds + 1 {
             let space = SpaceName("bench-\(round)-\(UInt32.random(in: 0 ... .max))")
-            guard let space else { throw BareConnection.Failure(description: "no name") }
+            guard let space else { throw BareConnection.Failure(description: "the name of the space is invalid") }
             let lineage = try await create(space, addresses[0], client)
             let batches = try (0..<clients).map { try Self.batches(each, by: $0, in: lineage) }
             var turns = Alternation()
@@ -45,7 +45,7 @@ enum RelayBenchmarks {
             } baseline: {
                 _ = try await post(batches, to: addresses, Endpoints.live, expecting: 405, client)
             }
-            // The first round is a warm-up. The number of pushes in the same time is the baseline's time divided by theirs.
+            // The first round is a warm-up. The ratio is the baseline's time divided by that of the pushes.
             guard round > 0 else { continue }
             rounds.append(Comparison.Round(subject: turns.round.baseline, baseline: turns.round.subject))
             latencies += pushes.withLock { $0 }
@@ -63,7 +63,7 @@ enum RelayBenchmarks {
         return try JSONDecoder().decode(SpaceDescription.self, from: Data(answer.body)).lineage
     }
 
-    /// Rows that no other client writes, so that no push is stale.
+    /// Makes batches of rows that no other client writes, so that no push is stale.
     static func batches(_ count: Int, by number: Int, in lineage: Lineage) throws -> [[UInt8]] {
         var generator = SeededGenerator(seed: UInt64(number) + 1)
         let key = ReplicaKey.random()

@@ -5,7 +5,7 @@ struct Report {
     var benchmarks: [Benchmark] = []
 
     static let heading = [
-        "work", "against", "ratio", "lowest-highest", "budget", "met", "time", "against's",
+        "work", "baseline", "ratio", "lowest-highest", "budget", "met", "time", "baseline's",
     ]
 
     static func cells(_ benchmark: Benchmark) -> [String] {

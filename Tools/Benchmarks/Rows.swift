@@ -1,6 +1,6 @@
 import SeededRandom
 
-/// The rows that every benchmark writes: six columns of common types, from a fixed seed.
+/// The rows that all benchmarks write: six columns of common types, from a fixed seed.
 struct Rows {
     enum Key: String, CaseIterable {
         case text = "random text keys"

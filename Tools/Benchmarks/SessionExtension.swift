@@ -1,7 +1,7 @@
 import Foundation
 import GRDBSQLite
 
-/// SQLite's session extension, which records changes and applies them elsewhere, if the system's library has it.
+/// SQLite's session extension, if the system's library contains it. It records changes and applies them to other files.
 ///
 /// Its functions are looked up by name, because the library's header declares them only if SQLite was compiled with it.
 struct SessionExtension {
@@ -25,7 +25,7 @@ struct SessionExtension {
     private let delete: Delete
     private let apply: Apply
 
-    /// nil if the library was built without it.
+    /// nil if the library was built without the extension.
     init?() {
         func find<Function>(_ name: String, _: Function.Type) -> Function? {
             dlsym(nil, name).map { unsafeBitCast($0, to: Function.self) }
@@ -52,7 +52,7 @@ struct SessionExtension {
         return Array(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
     }
 
-    /// Applies a changeset; any conflict ends it.
+    /// Applies a changeset. A conflict ends it with an error.
     func apply(_ changes: [UInt8], to connection: BareConnection) throws {
         var changes = changes
         let code = changes.withUnsafeMutableBytes { apply(connection.handle, Int32($0.count), $0.baseAddress, nil, { _, _, _ in 2 }, nil) }

@@ -4,11 +4,11 @@ import AnnalsSync
 import AnnalsWire
 import Foundation
 
-/// The cost of signatures: signing and checking the batches of a push, by its author and the relay, against the whole push; and
-/// checking those of a pull against the whole pull. The relay is its own process, on the loopback device.
+/// The cost of signatures: signing and checking the batches of a push, compared with the whole push, and checking the batches of a
+/// pull, compared with the whole pull. The relay runs in a separate process, on the loopback device.
 ///
 /// The share is largest with the smallest batches: a program commits one row and pushes it, and a replica pulls it at once. A pull
-/// checks the newest batch of each author in a page, because its digests cover the earlier ones.
+/// checks only the newest batch of each author in a page, because its digests cover the earlier ones.
 enum SigningBenchmarks {
     static func run(_ scale: Scale) async throws -> [Benchmark] {
         let folder = try BenchmarkFolder()
@@ -30,7 +30,7 @@ enum SigningBenchmarks {
             case .many: (1_000, 100)
             }
         }
-        /// Whether each transaction is pushed and pulled before the next is written.
+        /// Whether each transaction is pushed and pulled before the next one is written.
         var isAlone: Bool { self == .single }
     }
 

@@ -10,7 +10,7 @@ import GRDB
 import RelayLog
 import Testing
 
-/// Each store chooses its names of tables and columns. The log uses canonical names (ARCHITECTURE 7).
+/// Each store has local names of tables and columns. The log uses canonical names (ARCHITECTURE 7).
 @Suite("Renames in a space")
 struct RenameTests {
     static let schema = """
@@ -22,7 +22,7 @@ struct RenameTests {
         INSERT INTO team VALUES('t1', 'ops'), ('t2', 'dev');
         INSERT INTO person VALUES('p1', 'Ann', 'a@x', 1, 't1'), ('p2', 'Bob', 'b@x', 2, 't1'), ('p3', 'Cy', 'c@x', 3, 't2');
         """
-    /// Tables and columns, also the parent's key.
+    /// Renames tables and columns, also the key of the parent.
     static let renames = """
         ALTER TABLE person RENAME COLUMN email TO mail; ALTER TABLE person RENAME COLUMN n TO points;
         ALTER TABLE team RENAME COLUMN code TO short_name; ALTER TABLE person RENAME COLUMN name TO called;
@@ -30,7 +30,7 @@ struct RenameTests {
         """
 
     @Test(
-        "replicas that call things otherwise write on in both directions, and no declaration is needed",
+        "replicas with different local names sync in both directions without a declaration",
         arguments: ["", "PRAGMA legacy_alter_table = ON;"])
     func both(_ setting: String) async throws {
         let world = try await SyncedStores(replicas: 3, schema: Self.schema)
@@ -51,7 +51,7 @@ struct RenameTests {
         }
     }
 
-    @Test("footprints meet under different names: a row, a unique value, a parent that goes")
+    @Test("conflicts are found under different names: of a row, a unique value and a deleted parent")
     func footprints() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.renames)
@@ -78,7 +78,7 @@ struct RenameTests {
         #expect(conflicts[1].contains { $0.entry.table == "person" && $0.entry.columns == ["email"] })
     }
 
-    @Test("work that was written before the rename, frozen or not, counts as it stands; undoing and laying it on again, too")
+    @Test("transactions from before a rename are pushed and rebased correctly, frozen or not")
     func outbox() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "UPDATE person SET email = 'one@x' WHERE id = 'p1'")
@@ -104,7 +104,7 @@ struct RenameTests {
         #expect(!changes.flatMap(\.columns).contains { $0.name == "email" || $0.name == "n" })
     }
 
-    @Test("a name that is used anew, and names that are swapped, mean what they should")
+    @Test("a name that is reused, and names that are swapped, refer to the right columns")
     func anew() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "ALTER TABLE person RENAME COLUMN name TO called; ALTER TABLE person ADD COLUMN name TEXT DEFAULT 'new'")
@@ -136,7 +136,7 @@ struct RenameTests {
         #expect(try await world.rows(2, "SELECT email || called FROM team WHERE id = 'p1'") == [["Swappedmail".databaseValue]])
     }
 
-    @Test("a new table may have the name of one that was renamed, and refer to it")
+    @Test("a new table may have the old name of a renamed table, and refer to that table")
     func newTable() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(
@@ -165,7 +165,7 @@ struct RenameTests {
         #expect(try await world.rows(1, "SELECT id || human FROM person") == [["xp3".databaseValue]])
     }
 
-    @Test("the space's present names: of two the later counts, clones get it, and whoever has another keeps it")
+    @Test("the later of two renames gives the space's current name; clones get it, and other replicas keep their local names")
     func present() async throws {
         let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await world.stores[0].migrate(label: "one", renames: [.column("email", of: "person", to: "mail")])
@@ -181,14 +181,14 @@ struct RenameTests {
         try await world.expectAlike()
         try await world.addClone("r3")
         #expect(try await world.texts(3, "SELECT address FROM human ORDER BY id") == ["r0", "r1", "r2"])
-        // A rename is not sent again.
+        // No replica sends the rename again.
         let version = try await world.stores[0].prepareOutbox().schemaVersion
         for _ in 0..<2 { try await world.settle() }
         #expect(try await world.stores[0].prepareOutbox().schemaVersion == version)
         #expect(try await world.stores[2].status().tracked == ["person", "team"])
     }
 
-    @Test("where the space says so, a store that no program migrates takes its names")
+    @Test("a store that no program migrates adopts the space's names if the space's policy says so")
     func taken() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.renames)
@@ -210,7 +210,7 @@ struct RenameTests {
         try await world.expectAlike()
     }
 
-    @Test("a replica that was behind, and one that was away for longer than the log is kept, have what the log says under their names")
+    @Test("a replica that was behind, and one that resynced, have all values of the log under their local names")
     func behind() async throws {
         let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try world.outside(0, Self.renames)
@@ -225,7 +225,7 @@ struct RenameTests {
         rules.keep = -60_000
         rules.isForced = true
         _ = try await world.relay.purge(rules)
-        // It renames a column too, while it was offline.
+        // Replica 2 renames a column, too, before it syncs.
         try world.outside(
             2, "UPDATE person SET name = 'Away', email = 'away@x' WHERE id = 'p3'; ALTER TABLE person RENAME COLUMN email TO e")
         #expect(try await world.sync(2).cameBack != nil)
@@ -238,7 +238,7 @@ struct RenameTests {
     }
 
     @Test(
-        "a store joins a space under its present names, or under its first ones, with rows of its own or the same",
+        "a store joins with the space's current or canonical names, and with equal or additional rows",
         arguments: [true, false])
     func joins(_ isPresent: Bool) async throws {
         let world = try await SyncedStores(replicas: 1, schema: Self.schema)
@@ -253,7 +253,7 @@ struct RenameTests {
             try await store.track(.all)
             let prospect = try await world.joining(name).prospect(of: store)
             guard case .existing(let differences) = prospect else {
-                Issue.record("the space is there")
+                Issue.record("the space was not found")
                 return
             }
             #expect(differences.areEqual == more.isEmpty)
@@ -269,7 +269,7 @@ struct RenameTests {
             ])
     }
 
-    @Test("policies are set and told under a store's own names, and hold for all")
+    @Test("policies are set and listed under local names, and apply to all replicas")
     func policies() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.renames)
@@ -294,7 +294,7 @@ struct RenameTests {
         #expect(try await world.stores[1].policies().first?.setting.column == "score")
     }
 
-    @Test("a table that was rebuilt under another name of a column is refused by name, until that is declared")
+    @Test("a rebuilt table with another column name is refused with a hint, until the rename is declared")
     func declared() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(
@@ -309,14 +309,14 @@ struct RenameTests {
         await #expect { try await world.sync(1) } throws: {
             ($0 as? AnnalsError)?.hint?.contains("annals migrate STORE --rename person.email=mail") ?? false
         }
-        // This work is not moved to the outbox under a name that the log does not have either.
+        // `setPolicies` does not move changes with this column to the outbox either, because the log does not have its name.
         let setting = PolicySetting(table: "person", column: "n", aspect: .update, policy: "max")
         await #expect(throws: AnnalsError.self) { try await world.stores[1].setPolicies([setting]) }
         try await world.stores[1].migrate(label: "declared", renames: [.column("email", of: "person", to: "mail")])
         try await world.sync(1)
         try await world.expectAlike()
         #expect(try await world.rows(0, "SELECT email FROM person WHERE id = 'p1'") == [["unseen@x".databaseValue]])
-        // A rename that another replica made already is recognized, also if the table is rebuilt.
+        // Annals recognizes a rename that another replica has made already, also in a rebuilt table.
         try world.outside(
             0,
             """
@@ -328,7 +328,7 @@ struct RenameTests {
         try await world.expectAlike()
     }
 
-    @Test("a declaration of what is not there, there twice, or not tracked changes nothing")
+    @Test("a rename of a missing, ambiguous or untracked name is refused and changes nothing")
     func refused() async throws {
         let world = try await SyncedStores(replicas: 1, schema: Self.schema + "CREATE TABLE other(a)")
         let renames: [(Rename, String)] = [

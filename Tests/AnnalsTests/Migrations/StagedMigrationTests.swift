@@ -28,7 +28,7 @@ struct StagedMigrationTests {
         return labels
     }
 
-    @Test("an empty file gets the newest version at once, and is opened again without a write")
+    @Test("an empty file gets the newest version at once, and the next opening writes nothing")
     func fresh() async throws {
         let file = try TemporaryFile("todo.db")
         try Store(path: file.path, configuration: Todo.configuration(upTo: 3)).close()
@@ -41,7 +41,7 @@ struct StagedMigrationTests {
         #expect(try await migrations(store).isEmpty)
     }
 
-    @Test("each stage is one transaction of history with its label, and what its handlers wrote is there")
+    @Test("each stage is one transaction of history with its label, and its handlers' changes are kept")
     func stages() async throws {
         let file = try TemporaryFile("todo.db")
         try await filled(file)
@@ -52,7 +52,7 @@ struct StagedMigrationTests {
         let store = try Store(path: file.path, configuration: Todo.configuration(upTo: 3))
         #expect(try await titles(store) == ["Milk!", "Call (b)", "Call (c)"])
         #expect(try await store.read { db in try Int.fetchAll(db, sql: "SELECT priority FROM todo ORDER BY id") } == [1, 0, 0])
-        // Capture is in order: the new column, and the new table.
+        // Changes of the new column and of the new table are captured.
         try await store.write { db in
             try db.execute(sql: "UPDATE todo SET priority = 2 WHERE id = 'b'; INSERT INTO step VALUES ('s', 'b', 'Number')")
         }
@@ -62,7 +62,7 @@ struct StagedMigrationTests {
         #expect(try await store.verify().isEmpty)
     }
 
-    @Test("a stage that throws changes nothing, those before it stay, and the next opening goes on from there")
+    @Test("a stage that throws changes nothing, earlier stages are kept, and the next opening continues there")
     func resumed() async throws {
         struct Stop: Error {}
         let file = try TemporaryFile("todo.db")
@@ -87,7 +87,7 @@ struct StagedMigrationTests {
         #expect(try await titles(store) == ["Milk!", "Call (b)", "Call (c)"])
     }
 
-    @Test("a stage that does not arrive at what its version defines is refused by name, and changes nothing")
+    @Test("a stage whose result differs from its version is refused with the difference, and changes nothing")
     func elsewhere() async throws {
         let file = try TemporaryFile("todo.db")
         try await filled(file)
@@ -110,7 +110,7 @@ struct StagedMigrationTests {
         #expect(try await migrations(store).isEmpty)
     }
 
-    @Test("what cannot be a way from version to version is refused when the manager is built, by name")
+    @Test("impossible versions and stages are refused when the manager is built, with the reason")
     func validated() throws {
         func message(_ schemas: [any VersionedSchema.Type], _ stages: [MigrationStage] = []) -> String {
             let error = #expect(throws: AnnalsError.self) { _ = try StagedMigrationManager(schemas, stages: stages) }
@@ -123,7 +123,7 @@ struct StagedMigrationTests {
         let over = MigrationStage.custom(label: "leap", from: Todo.V1.self, to: Todo.V3.self, migrate: { _ in })
         #expect(message([Todo.V1.self, Todo.V2.self, Todo.V3.self], [over, Todo.toV3]).contains("the stage leap does not lead"))
         #expect(message([Todo.V1.self, Todo.V2.self], [Todo.toV2, Todo.toV2]).contains("two stages start at 1.0.0"))
-        // Not by additions alone.
+        // These versions differ by more than additions, so they need a stage.
         #expect(message([Todo.V2.self, Todo.V3.self]).contains("the table todo changes"))
         #expect(message([Todo.V2.self, Gone.self]).contains("the table step is dropped"))
         #expect(message([Todo.V1.self, Less.self]).contains("drops the column title"))
@@ -150,7 +150,7 @@ struct StagedMigrationTests {
         static func define(_ db: Database) throws { try db.execute(sql: "CREATE") }
     }
 
-    /// The third version, and one thing more.
+    /// The third version and one more statement.
     private enum Later: VersionedSchema {
         static let versionIdentifier = SchemaVersion(3)
         static let statement = Mutex("SELECT 1")
@@ -160,7 +160,7 @@ struct StagedMigrationTests {
         }
     }
 
-    @Test("a file of a newer app, of a version that is not known, or of one defined otherwise is refused, and stays as it is")
+    @Test("a file of a newer app, of an unknown version, or of a changed version is refused and stays unchanged")
     func refused() async throws {
         let file = try TemporaryFile("todo.db")
         try Store(path: file.path, configuration: Todo.configuration(upTo: 3)).close()
@@ -198,7 +198,7 @@ struct StagedMigrationTests {
         #expect(error?.message.contains("match no version that this app knows") == true)
     }
 
-    @Test("a file that other code made is known by its tables, and migrated from there")
+    @Test("the version of a file that other code made is recognized by its tables")
     func recognized() async throws {
         let file = try TemporaryFile("todo.db")
         try await DatabaseQueue(path: file.path).write { db in
@@ -210,7 +210,7 @@ struct StagedMigrationTests {
         #expect(try await version(store, 3) == SchemaVersion(3))
         #expect(try await store.read { db in try Int.fetchOne(db, sql: "SELECT priority FROM todo") } == 0, "the first stage was not run")
         try store.close()
-        // The newest is written down too, so that the next opening need not look.
+        // The newest version is stored, too, so that the next opening does not compare tables.
         let newest = try TemporaryFile("newest.db")
         let queue = try DatabaseQueue(path: newest.path)
         try await queue.write { db in try Todo.V2.define(db) }
@@ -230,7 +230,7 @@ struct StagedMigrationTests {
         static func define(_ db: Database) throws { try db.execute(sql: "CREATE TABLE todo (id TEXT PRIMARY KEY NOT NULL)") }
     }
 
-    @Test("a stage may take a column from a table, and the table's history goes on")
+    @Test("a stage may drop a column, and the table's history is kept")
     func dropped() async throws {
         let file = try TemporaryFile("todo.db")
         try await filled(file)
@@ -252,7 +252,7 @@ struct StagedMigrationTests {
         #expect(try await migrations(store).count == 1)
     }
 
-    @Test("a stage gives columns other names, with their history or without one", arguments: [true, false])
+    @Test("a stage renames columns of a tracked or an untracked table", arguments: [true, false])
     func renamed(isTracked: Bool) async throws {
         let file = try TemporaryFile("todo.db")
         try await filled(file)
@@ -276,7 +276,7 @@ struct StagedMigrationTests {
         }
     }
 
-    @Test("progress tells of every stage, before it begins and at the end")
+    @Test("progress is reported before each stage and at the end")
     func progress() async throws {
         let file = try TemporaryFile("todo.db")
         try await filled(file)

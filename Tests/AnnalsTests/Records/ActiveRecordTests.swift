@@ -38,7 +38,7 @@ enum Library {
 
 @Suite("An active record")
 struct ActiveRecordTests {
-    @Test("writes and fetches itself inside an access, and by itself on the default store")
+    @Test("can be written and fetched in a closure, and on the default store")
     func pairs() async throws {
         let store = try await Library.store()
         let ada = Author(id: UUID(), name: "Ada")
@@ -72,7 +72,7 @@ struct ActiveRecordTests {
         #expect(authors == 1)
     }
 
-    @Test("says by type why it was refused, inside an access and on the default store")
+    @Test("is refused with a typed error, in a closure and on the default store")
     func refusals() async throws {
         let store = try await Library.store()
         let ada = Author(id: UUID(), name: "Ada", email: "a@b")
@@ -102,7 +102,7 @@ struct ActiveRecordTests {
         #expect(try await store.fetch(Author.query) == [ada])
     }
 
-    @Test("without a default store says that none was set")
+    @Test("fails without a default store")
     func noDefault() async throws {
         let error = await #expect(throws: AnnalsError.self) { try await Author(id: UUID(), name: "Ada").insert() }
         #expect(error?.code == .configuration)
@@ -119,12 +119,12 @@ struct PatchTests {
         }
     }
 
-    @Test("writes only what it sets, and history knows of nothing else")
+    @Test("writes only the columns that it sets, and history contains only these")
     func partial() async throws {
         let store = try await Library.store()
         let ada = Author(id: UUID(), name: "Ada", email: "a@b")
         try await store.write { db in try ada.insert(in: db) }
-        // Somebody else writes a column that the record was read with long ago.
+        // Another writer changes a column after the record was read.
         try await store.write { db in try db.execute(sql: "UPDATE author SET email = 'new@b'") }
         try await store.apply(Patch<Author>().setting("name", to: "Ada L."), to: ada.id, author: "patch")
         #expect(try await store.fetch(Author.query) == [Author(id: ada.id, name: "Ada L.", email: "new@b")])
@@ -132,13 +132,13 @@ struct PatchTests {
 
         try await store.apply(Patch<Author>().setting("email", to: nil as String?), to: ada.id)
         #expect(try await store.first(Author.query)?.email == nil)
-        // One that sets nothing makes no transaction.
+        // An empty patch makes no transaction.
         let before = try await store.latestToken()
         try await store.apply(Patch<Author>(), to: ada.id)
         #expect(try await store.latestToken() == before)
     }
 
-    @Test("of a row that is gone, or of a column that does not exist, is refused")
+    @Test("is refused if the row or the column does not exist")
     func refused() async throws {
         let store = try await Library.store()
         let gone = await #expect(throws: AnnalsError.self) {
@@ -151,7 +151,7 @@ struct PatchTests {
         #expect(unknown?.description == "the table author has no column nam. Its columns are id, name, email")
     }
 
-    @Test("is made of what differs between two values of the app's own types")
+    @Test("sets the columns that differ between two values of an app's types")
     func domain() async throws {
         let store = try await Library.store()
         let person = Contact(id: UUID(), fullName: "Ada", contact: "a@b")
@@ -164,13 +164,13 @@ struct PatchTests {
         let now = try await store.fetchDomain(Author.query.ascending("name")).first
         #expect(now == Contact(id: person.id, fullName: "Ada L.", contact: "new@b"))
         #expect(try await updatedColumns(store, author: "domain") == ["name"])
-        // A record that is no valid value is told by what domain() throws.
+        // The error of domain() is passed on if a record is not a valid value.
         try await store.write { db in try db.execute(sql: "UPDATE author SET name = ' ' WHERE name = 'Bob'") }
         await #expect(throws: Contact.Nameless.self) { _ = try await store.fetchDomain(Author.query) }
     }
 }
 
-/// A type of the app's own, which knows nothing of tables.
+/// An app's type without any code for tables.
 struct Contact: Hashable, Sendable {
     struct Nameless: Error {}
     var id: UUID
