@@ -6,7 +6,7 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var pendingBytes = 512 << 20
     /// Pushes in one commit, which has one fsync.
     package var groupPushes = 512
-    /// Bytes of the batches in one commit. A larger batch gets a commit of its own. A push to a quiet space waits for
+    /// Bytes of the batches in one commit. A larger batch gets a separate commit. A push to a quiet space waits for
     /// at most one such commit of a busy space.
     package var groupBytes = 4 << 20
     /// How often a commit is tried if a lost connection or another relay rolls it back.

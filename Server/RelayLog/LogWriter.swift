@@ -8,7 +8,7 @@ internal import Synchronization
 ///
 /// The writer runs on the serial queue of the database and needs no task. So a client that disconnects cancels nothing
 /// for others. The queue is bounded, and one space can use a share of it; a push above these bounds is refused before
-/// any work. The queue is fair between spaces.
+/// it is processed. The queue is fair between spaces.
 final class LogWriter: Sendable {
     struct Push: Sendable {
         var space: SpaceName
@@ -318,8 +318,7 @@ final class LogWriter: Sendable {
 
     private static func tooManyParts(_ bound: QuotaBound) -> RelayLogError { .quota(.parts, bound, retryAfterSeconds: 60) }
 
-    /// Whether the replica's last counter, or the buffered parts, cover the whole push: it then adds nothing, whatever
-    /// the answer is.
+    /// Whether the replica's last counter, or the buffered parts, cover the whole push. Then the push adds nothing to the log.
     private func isKnown(_ header: BatchHeader, in space: LoadedSpace) -> Bool {
         let newest = space.certifier.last(of: header.replica)?.counter ?? .zero
         if header.counter(of: header.certificates.count - 1) <= newest { return true }

@@ -2,7 +2,7 @@ package import AnnalsCore
 package import AnnalsWire
 
 /// The parts of a transaction that came before its last part. They are buffered outside the log, because the log gets a
-/// transaction in one commit, whatever its size (law 6).
+/// transaction of any size in one commit (law 6).
 ///
 /// A replica has at most one unfinished transaction. An author sends one transaction after another, so any other push
 /// of the replica drops its buffered parts.

@@ -18,7 +18,7 @@ struct PushLease: Sendable {
         return max(1, min(holder.until - now, limits.waitHintMilliseconds))
     }
 
-    /// A push of the holder ends the lease, whatever its result.
+    /// Any push of the holder ends the lease, also a refused one.
     mutating func use(by replica: ReplicaID) {
         if holder?.replica == replica { holder = nil }
     }

@@ -2,10 +2,10 @@ package import AnnalsCore
 
 /// An owner that can read a space and not write to it, until the operator lifts the quarantine.
 ///
-/// A program that writes entries that cannot be applied does so again and again, and the author sends each voided entry
-/// once more. Quarantine ends this without loss: the transactions of the owner's replicas stay in their outboxes.
-/// Meanwhile these replicas hold back neither purges nor voids, because their acknowledgements come from a faulty
-/// program.
+/// A faulty program may write entries that cannot be applied again and again, and the author sends the changes of each
+/// voided entry again. Quarantine ends this without loss: the transactions of the owner's replicas stay in their
+/// outboxes. Meanwhile these replicas hold back neither purges nor voids, because their acknowledgements come from a
+/// faulty program.
 package struct Quarantine: Sendable, Hashable {
     /// The text of `ReplicaOwner.text`.
     package var owner: String

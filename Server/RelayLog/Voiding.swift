@@ -129,8 +129,8 @@ struct Voided {
 
     /// The replicas whose acknowledgement does not protect the author's entry. These are the author and, if another
     /// owner has reported the entry, all replicas of the author's owner. They lose nothing: each pushes the changes
-    /// again that it had applied. If nobody reports the entry, it is probably in their rows, and each of them would
-    /// push it again.
+    /// again that it had applied. If no other owner has reported the entry, it is probably in their rows, and each of
+    /// them would push it again.
     private func ownWord(of author: ReplicaID, among replicas: [ReplicaRecord]) throws -> Set<ReplicaID> {
         guard let owner = replicas.first(where: { $0.replica == author })?.owner else { return [author] }
         let positions = runs.flatMap { run, _ in (0..<run.count).map(run.firstPosition.advanced) }

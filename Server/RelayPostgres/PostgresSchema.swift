@@ -47,8 +47,8 @@ enum PostgresSchema {
         "CREATE INDEX annals_spaces_creator ON annals_spaces(creator)",
     ]
 
-    /// Reports of entries that receivers cannot apply. An owner reports an entry once; the empty owner stands for all
-    /// callers of an open relay.
+    /// Reports of entries that receivers cannot apply. An owner reports an entry once. On an open relay all callers are
+    /// one owner with an empty name.
     private static let reports = [
         """
         CREATE TABLE annals_reports(

@@ -1,5 +1,5 @@
-/// What an app imports: `import Annals` brings the store, its history, the agent that keeps it in step, and GRDB, whose records
-/// and requests are the language in which an app speaks of its rows.
+/// The module that an app imports. `import Annals` provides the store, its history, the agent that syncs it, and GRDB, with whose
+/// records and requests an app reads and writes its rows.
 ///
 ///     let store = try Store(path: path)
 ///     try await store.track(.all)

@@ -60,8 +60,8 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         case relayOverloaded
         case notARelay
         case notPermitted
-        /// The relay's operator allows this replica's owner to read the space but not to write to it. Local work
-        /// continues.
+        /// The relay's operator allows this replica's owner to read the space but not to write to it. Local writes
+        /// continue.
         case quarantined
         case configuration
         case usage

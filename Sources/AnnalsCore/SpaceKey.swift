@@ -3,7 +3,7 @@ internal import Foundation
 
 /// A secret of 32 bytes that all replicas of a space share. The relay does not have it.
 ///
-///     let line = SpaceKey.random().line          // once, to be handed to every device by a way that is safe
+///     let line = SpaceKey.random().line          // once; copy it to each device in a safe way
 ///     var configuration = Store.Configuration()
 ///     configuration.spaceKeys = try SpaceKeyRing(text: line)
 ///

@@ -13,7 +13,7 @@
 /// newer.
 ///
 /// If the server closes a reused connection while a request is sent, and sends no answer, the client sends the request
-/// once more over a new connection. So each request must be safe to repeat.
+/// again over a new connection. So each request must be safe to repeat.
 ///
 /// To end a transfer, cancel the task that waits for the request or reads the stream. The transfer ends at once, even
 /// within a body. After the call has thrown, the client does nothing more for the request.
@@ -63,7 +63,7 @@ public final class HTTPClient: Sendable {
     ///   - request: the request.
     ///   - maximumBody: the largest size of the answer's body, in bytes. A larger body throws `tooLarge`.
     ///   - onSent: gets the number of sent bytes of the request's body, from 0 on. It starts from 0 again if the
-    ///     request is sent once more. It runs on the client's thread, so it must return quickly. It is never called
+    ///     request is sent again. It runs on the client's thread, so it must return quickly. It is never called
     ///     after `send` has returned or thrown.
     package func send(
         _ request: HTTPRequest, maximumBody: Int = HTTPLimits.bufferedBody, onSent: (@Sendable (Int64) -> Void)? = nil

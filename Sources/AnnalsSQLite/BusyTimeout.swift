@@ -25,7 +25,7 @@ package final class BusyTimeout: Sendable {
         }
     }
 
-    /// Runs work that does not wait for locks.
+    /// Runs `work` without waiting for locks.
     package func suspended<T>(_ work: () throws -> T) rethrows -> T {
         isOff.store(true, ordering: .relaxed)
         defer { isOff.store(false, ordering: .relaxed) }

@@ -2,7 +2,7 @@ package import AnnalsCore
 package import AnnalsWire
 
 extension Compression {
-    /// What was read and written, and what the packed file's digest is.
+    /// The sizes of both files, and the digest of the packed file.
     package struct FileResult: Hashable, Sendable {
         package var plainBytes: Int64
         package var packedBytes: Int64
@@ -10,17 +10,15 @@ extension Compression {
         package var digest: Digest
     }
 
-    /// Packs a file into another, which is replaced if it exists. Memory stays flat whatever their size.
+    /// Compresses a file into another, which is replaced if it exists. The use of memory does not depend on their sizes.
     ///
     /// - Parameters:
     ///   - source: the file to read.
     ///   - destination: the file to write.
-    ///   - level: how hard zstd tries.
-    ///   - sealer: seals what is packed; nil where the space is not sealed.
-    ///   - progress: told how far it is.
-    ///
-    /// `progress` is told the bytes read so far; what it throws ends the work. Throws `AnnalsError` where a file cannot
-    /// be read or written; what was written then is left for the caller to remove.
+    ///   - level: the compression level of zstd.
+    ///   - sealer: seals the compressed bytes; nil if the space is not sealed.
+    ///   - progress: gets the number of bytes read so far. An error that it throws ends the compression.
+    /// - Throws: `AnnalsError` if a file cannot be read or written. The caller must remove the incomplete destination.
     package static func compressFile(
         at source: String, to destination: String, level: Int = snapshotLevel, sealer: SnapshotSealer? = nil,
         progress: (Int64) throws -> Void = { _ in }

@@ -8,7 +8,7 @@ import AnnalsCore
     import Darwin
 #endif
 
-/// A file read or written from its beginning to its end, on its way from one place to another: what is written is not durable.
+/// A file that is read or written from its beginning to its end. Written bytes are not durable.
 final class FileStream {
     private static let chunkBytes = 256 << 10
 
@@ -21,7 +21,7 @@ final class FileStream {
         guard descriptor >= 0 else { throw failure(.fileNotFound, "cannot be read") }
     }
 
-    /// - Parameter isPrivate: a new file is its owner's alone; otherwise it is as readable as one that SQLite makes.
+    /// - Parameter isPrivate: whether only its owner can read a new file. Otherwise it has the permissions of a file that SQLite creates.
     init(writing path: String, isPrivate: Bool = true) throws {
         self.path = path
         descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, isPrivate ? 0o600 : 0o644)
@@ -44,7 +44,7 @@ final class FileStream {
         }
     }
 
-    /// Reads on, up to so many bytes.
+    /// Reads at most `limit` further bytes.
     package func read(upTo limit: Int64, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         try withUnsafeTemporaryAllocation(byteCount: Self.chunkBytes, alignment: 16) { space in
             var left = limit
@@ -82,7 +82,7 @@ final class FileStream {
     }
 }
 
-// The class's own verbs hide the system's calls of the same name.
+// The class's methods hide the system's functions of the same name.
 
 private func closeDescriptor(_ descriptor: Int32) -> Int32 {
     close(descriptor)

@@ -1,32 +1,32 @@
 package import AnnalsWire
 
-/// Unpacks a snapshot's file while it is being written.
+/// Unpacks the file of a snapshot while it is downloaded.
 ///
 ///     let unpacker = try FileUnpacker(packed, to: plain, maximumBytes: limit)
 ///     try unpacker.take(upTo: 65_536)
 ///     try unpacker.finish()
 ///
-/// The caller says how much of the file is there. Memory stays flat, and no more is written than `SnapshotBounds` allows. Throws
-/// `WireError` where the bytes are damaged, incomplete or too many, or as `SnapshotOpener`; `AnnalsError` where a file cannot be read
-/// or written.
+/// The caller passes the current length of the packed file. The use of memory is constant, and `SnapshotBounds` limits the size of
+/// the plain file. Methods throw `WireError` if the bytes are corrupt, incomplete or too many, and the errors of `SnapshotOpener`.
+/// They throw `AnnalsError` if a file cannot be read or written.
 package final class FileUnpacker {
     private let input: FileStream
     private let output: FileStream
     private var opener: SnapshotOpener
     private var decompressor: StreamDecompressor
     private var bounds = SnapshotBounds()
-    /// How many packed bytes were taken.
+    /// The number of packed bytes that were read.
     package private(set) var count: Int64 = 0
 
-    /// What the head of a sealed file says, as soon as it was taken; nil of a plain one.
+    /// The head of a sealed file. nil for a file that is not sealed, and until the head was read.
     package var seal: SnapshotSeal? { opener.seal }
 
     /// - Parameters:
     ///   - packed: the file to read.
-    ///   - plain: the file to write, which is replaced if it exists. Where the space is sealed only its owner may read it: the file of a
-    ///     clone comes of it.
-    ///   - maximumBytes: more is not unpacked.
-    ///   - cipher: of the space, where it is sealed.
+    ///   - plain: the file to write, which is replaced if it exists. If the space is sealed, only the file's owner may read it, because
+    ///     the file becomes a clone.
+    ///   - maximumBytes: the maximum size of the plain file.
+    ///   - cipher: the space's cipher; nil if the space is not sealed.
     package init(_ packed: String, to plain: String, maximumBytes: Int64, cipher: SpaceCipher? = nil) throws {
         input = try FileStream(reading: packed)
         output = try FileStream(writing: plain, isPrivate: cipher != nil)
@@ -34,7 +34,7 @@ package final class FileUnpacker {
         decompressor = try StreamDecompressor(maximumBytes: maximumBytes)
     }
 
-    /// Unpacks what follows, up to that length of the packed file.
+    /// Unpacks the next bytes, up to this length of the packed file.
     package func take(upTo length: Int64) throws {
         try input.read(upTo: length - count) { chunk in
             count += Int64(chunk.count)
@@ -42,7 +42,7 @@ package final class FileUnpacker {
         }
     }
 
-    /// Ends the plain file, if the packed one has come to its end.
+    /// Completes the plain file. Throws if the packed file is incomplete.
     package func finish() throws {
         try opener.finish(to: unpack)
         try decompressor.finish()

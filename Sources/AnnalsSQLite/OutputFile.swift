@@ -2,16 +2,16 @@ package import AnnalsCore
 import Foundation
 package import GRDB
 
-/// A file that appears under its name only when it is whole, and that nobody may read who may not read what it is made from.
+/// A file that gets its name only when it is complete. It is not readable by more users than the file that it is made from.
 ///
-/// It is written under a temporary name beside, and that name is all that a killed program could leave behind. Whoever writes it holds a lock
-/// beside it, so that the next one to the same name can tell, and removes it.
+/// It is written under a temporary name in the same folder. If the program is killed, only files with this name remain. The program
+/// holds a lock on a file next to it. If the lock is free, the next program that writes to the same path removes the remaining files.
 package struct OutputFile {
     package let path: String
     package let temporaryPath: String
     private let mayReplace: Bool
     private let operation: String
-    /// Of the file beside the temporary one; -1 for none.
+    /// The file descriptor of the lock file; -1 if there is none.
     private let lock: Int32
 
     private static let infix = ".annals-"
@@ -20,9 +20,9 @@ package struct OutputFile {
     private static let nameDigits = 12
 
     /// - Parameters:
-    ///   - source: the file that is read; it is never replaced, not even when told to.
-    ///   - mayReplace: whether a file that is there may go.
-    /// - Throws: `AnnalsError` with code `cannotCreate` when there is a file and it must not be replaced, or no folder.
+    ///   - source: the file that is read. It is never replaced, even if `mayReplace` is true.
+    ///   - mayReplace: whether an existing file may be replaced.
+    /// - Throws: `AnnalsError` with code `cannotCreate` if a file exists and must not be replaced, or if the folder does not exist.
     package init(_ path: String, source: String, mayReplace: Bool, operation: String) throws {
         let path = DatabaseFile.plain(path)
         self.path = path
@@ -39,10 +39,10 @@ package struct OutputFile {
             if Self.isSameFile(path, source) { throw Self.failure(operation, "\(path) is the store itself", hint: "Choose another name") }
             guard mayReplace else { throw Self.failure(operation, "\(path) already exists", hint: "Choose another name, or use --force") }
             switch Self.type(of: path) {
-            // A link that leads nowhere is replaced as itself.
+            // A link to a missing file is replaced itself.
             case nil, S_IFREG: break
             case S_IFDIR: throw Self.failure(operation, "\(path) is a folder")
-            // Whoever may write to /dev would have no /dev/null any more.
+            // A replacement of a device such as /dev/null would break other programs.
             default: throw Self.failure(operation, "\(path) is not a regular file", hint: "Choose another name")
             }
         }
@@ -51,7 +51,7 @@ package struct OutputFile {
         Self.makeFile(temporaryPath, like: source)
     }
 
-    /// SQLite would make one that others may read. Where it cannot be made, SQLite says so.
+    /// Creates the file, because SQLite would create one that other users may read. An error is ignored here: SQLite reports it later.
     private static func makeFile(_ path: String, like source: String) {
         var status = stat()
         guard stat(source, &status) == 0 else { return }
@@ -59,7 +59,8 @@ package struct OutputFile {
         if file >= 0 { close(file) }
     }
 
-    /// A file that nothing else is in, since SQLite has locks of its own on a database; -1 where it cannot be made or locked.
+    /// Opens and locks a file; -1 if it cannot be opened or locked. A separate file is used, because SQLite has its own locks on a
+    /// database.
     private static func locked(_ path: String, _ flags: Int32 = 0) -> Int32 {
         let file = open(path, O_RDWR | O_CLOEXEC | flags, 0o600)
         guard file >= 0 else { return -1 }
@@ -68,7 +69,7 @@ package struct OutputFile {
         return -1
     }
 
-    /// What killed programs left of the same file.
+    /// Removes the files that killed programs left for the same path.
     private static func removeLeftovers(of file: URL) {
         let folder = file.deletingLastPathComponent()
         let prefix = file.lastPathComponent + infix
@@ -89,7 +90,7 @@ package struct OutputFile {
         return stat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 
-    /// What another has written on the same disk. Takes no file's place.
+    /// A file that other code has written, on the same disk. It never replaces a file.
     package init(_ path: String, writtenAt temporaryPath: String, operation: String) {
         self.path = path
         self.temporaryPath = temporaryPath
@@ -98,7 +99,7 @@ package struct OutputFile {
         lock = -1
     }
 
-    /// Puts the file in its place, on disk for good.
+    /// Gives the file its name. Then it is durable.
     package func finish() throws {
         try synchronize(temporaryPath)
         try place()
@@ -106,9 +107,9 @@ package struct OutputFile {
         unlock()
     }
 
-    /// Writes to disk what a file holds by now, on a thread of its own, so that `finish` waits for less. Promises nothing.
+    /// Writes the current content of a file to disk, on another thread, so that `finish` takes less time. Errors are ignored.
     ///
-    /// Only for a file that no other program knows: the locks that this process holds on it are gone then.
+    /// Call it only for a file that no other program uses, because it releases the locks that this process holds on the file.
     package static func beginStoring(_ path: String) async {
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
@@ -124,12 +125,12 @@ package struct OutputFile {
 
     private func place() throws {
         if mayReplace {
-            // A journal that the old file left would be played into the new one.
+            // SQLite would apply a journal of the old file to the new one.
             for suffix in ["-wal", "-shm", "-journal"] { _ = unlink(path + suffix) }
             guard rename(temporaryPath, path) == 0 else { throw failure("\(path) cannot be created: \(Self.reason)") }
             return
         }
-        // Unlike rename, link never replaces a file that came in the meantime; some file systems have no links.
+        // Unlike rename, link never replaces a file that was created meanwhile. Some file systems have no links.
         if link(temporaryPath, path) == 0 {
             _ = unlink(temporaryPath)
         } else if errno == EEXIST || Self.exists(path) {
@@ -139,7 +140,7 @@ package struct OutputFile {
         }
     }
 
-    /// Names this file where SQLite could not write it; nil for other errors.
+    /// An error with this file's name if SQLite could not write it; nil for other errors.
     package func writingFailure(_ error: DatabaseError) -> AnnalsError? {
         guard Self.writingFailures.contains(error.extendedResultCode) else { return nil }
         return AnnalsError(
@@ -147,7 +148,7 @@ package struct OutputFile {
             hint: "Check the disk, and the limit for the size of a file", underlying: error)
     }
 
-    /// The same for who reads no other file that could be missing.
+    /// The same, also for an error on opening. Use it only if no other file can be missing.
     package func failure(_ error: DatabaseError) -> AnnalsError? {
         guard error.resultCode == .SQLITE_CANTOPEN else { return writingFailure(error) }
         return AnnalsError(
@@ -156,7 +157,7 @@ package struct OutputFile {
 
     private static let writingFailures: [ResultCode] = [.SQLITE_IOERR_WRITE, .SQLITE_IOERR_TRUNCATE, .SQLITE_IOERR_FSYNC]
 
-    /// Removes what was written so far.
+    /// Removes the temporary file.
     package func discard() {
         for suffix in Self.suffixes.dropLast() { _ = unlink(temporaryPath + suffix) }
         unlock()
@@ -183,7 +184,7 @@ package struct OutputFile {
 
     private static var reason: String { String(cString: strerror(errno)) }
 
-    /// A symbolic link counts even when it leads nowhere.
+    /// Also true for a symbolic link to a missing file.
     package static func exists(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0

@@ -49,7 +49,7 @@ package struct SQLToken: Hashable, Sendable {
         }
     }
 
-    /// A doubled quote stands for one quote. […] knows no doubled brackets.
+    /// A doubled quote means one quote. Brackets in […] cannot be doubled.
     private var withoutQuotes: String {
         var inner = text.utf8.dropFirst()
         let quote = text.utf8.first == UInt8(ascii: "[") ? UInt8(ascii: "]") : text.utf8.first

@@ -2,19 +2,19 @@ package import AnnalsCore
 import AnnalsWire
 import GRDB
 
-/// An error of one of the store's modules that has words for an app.
+/// An error of one of the store's modules that can be translated into an `AnnalsError`.
 package protocol TranslatableError: Error {
     func annalsError(operation: String, path: String) -> AnnalsError
 }
 
-/// Turns what happens inside into the one error at the edge: what, and what to do.
+/// Translates internal errors into `AnnalsError`, which says what happened and what to do.
 package enum StoreError {
     package static func translate(_ error: any Error, operation: String, path: String = "") -> AnnalsError {
         known(error, operation, path)
             ?? AnnalsError(.defect, operation: operation, "unexpected error, please report it: \(type(of: error))", underlying: error)
     }
 
-    /// nil for an error that is none of the store's.
+    /// nil for an error that does not come from the store.
     private static func known(_ error: any Error, _ operation: String, _ path: String) -> AnnalsError? {
         switch error {
         case let error as AnnalsError: error
@@ -23,19 +23,19 @@ package enum StoreError {
         case let error as WireError: wire(error, operation)
         case let error as Corruption: AnnalsError(.corruptBatch, operation: operation, error.message, hint: "Run annals verify")
         case is CancellationError: AnnalsError(.cancelled, operation: operation, "stopped")
-        // A single value that was read; a caller's own came as its own error.
+        // A single value in one of Annals' own tables. Errors of a caller's closure do not get here.
         case is RowDecodingError: known(Corruption("one of Annals' own tables"), operation, path)
         default: nil
         }
     }
 
-    /// Whether one of Annals' own tables holds what cannot be read, or is gone.
+    /// Whether one of Annals' own tables is missing or holds an unreadable value.
     package static func isCorruption(_ error: any Error) -> Bool {
         if let error = error as? DatabaseError, error.message?.hasPrefix("no such column") == true { return true }
         return translate(error, operation: "read").code == .corruptBatch
     }
 
-    /// nil where one of Annals' own tables holds what cannot be read, or is gone.
+    /// Returns nil if one of Annals' own tables is missing or holds an unreadable value.
     package static func unlessCorrupt<T>(_ body: () throws -> T) throws -> T? {
         do {
             return try body()
@@ -44,14 +44,14 @@ package enum StoreError {
         }
     }
 
-    /// Whether `translate` has words for it. A single value that cannot be read may be a caller's own.
+    /// Whether `translate` knows the error. An unreadable single value does not count, because it may be a caller's own value.
     package static func knows(_ error: any Error) -> Bool {
         !(error is RowDecodingError) && known(error, "", "") != nil
     }
 
-    /// A virtual table that a trigger writes is not what it should be; the rows are.
+    /// The error for a corrupt virtual table that a trigger writes. The rows of the tracked tables are intact.
     ///
-    /// - Parameter names: of the full-text indexes that are found damaged.
+    /// - Parameter names: the names of the full-text indexes that were found corrupt.
     package static func corruptIndex(_ names: [String], _ error: any Error, operation: String) -> AnnalsError {
         guard let first = names.first else {
             return AnnalsError(
@@ -86,13 +86,13 @@ package enum StoreError {
             return make(.diskFull, "reading or writing \(name) failed: \(message)", "Check the disk; nothing was changed")
         case .SQLITE_INTERRUPT:
             return make(.cancelled, "stopped")
-        // What is next in number is there already.
+        // The next number in one of Annals' own tables exists already.
         case .SQLITE_CONSTRAINT where message.contains("failed: annals_"):
             return make(.corruptBatch, "Annals' own tables are corrupt: \(message)", "Run annals verify")
-        // What is no integer under an INTEGER PRIMARY KEY has a code of its own.
+        // SQLite has a separate code for a value in an INTEGER PRIMARY KEY that is not an integer.
         case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH:
             return make(.constraint, message)
-        // SQLite itself says "out of memory" where it is asked about no connection at all.
+        // Without a connection SQLite's message is "out of memory".
         case .SQLITE_MISUSE where [ClosedConnection.message, "out of memory"].contains(message):
             return make(.usage, "the store is closed", "Open it again")
         case _ where message == "interrupted":

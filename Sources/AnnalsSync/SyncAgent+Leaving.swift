@@ -4,14 +4,14 @@ import AnnalsStore
 import AnnalsWire
 
 extension SyncAgent {
-    /// Ends the store's membership in its space and tells the relay, so that the relay does not keep the log for this
+    /// Ends the store's membership in its space and notifies the relay, so that the relay does not keep the log for this
     /// replica. Rows and history stay.
     ///
     ///     let untold = try await agent.leave()
     ///
     /// - Parameter force: leaves even if data is lost by it; see `Store.leave(force:)`.
-    /// - Returns: nil if the relay was told, otherwise the reason why not. The store has left in both cases. A relay
-    ///   that was not told keeps the log for the replica until it was not seen for 30 days, or until an operator
+    /// - Returns: nil if the relay was notified, otherwise the reason why not. The store has left in both cases. A relay
+    ///   that was not notified keeps the log for the replica until it was not seen for 30 days, or until an operator
     ///   retires it.
     /// - Throws: `AnnalsError`, as `Store.leave(force:)` does. Then nothing was changed.
     @discardableResult

@@ -20,7 +20,7 @@ extension SyncAgent {
             do {
                 try await lookUp(push, after: status.position, &answer, &patience)
             } catch let error as AnnalsError where error.code == .expired {
-                // Only the relay can tell, when the same bytes are sent again.
+                // Only the relay knows whether it accepted the push. It answers when the same bytes are sent again.
                 throw refusal
             }
         }

@@ -171,7 +171,7 @@ package struct BodyEncoder: Sendable {
         }
     }
 
-    /// A large value becomes a piece of its own, so that it is not copied.
+    /// A large value becomes a separate piece, so that it is not copied.
     private mutating func large(_ tag: UInt8, _ content: [UInt8]) {
         sections.byte(tag)
         sections.varint(content.count)
@@ -242,8 +242,8 @@ package struct BodyEncoder: Sendable {
         return body.bytes
     }
 
-    /// Returns everything so far as a part of the transaction, in pieces. A part is a body of its own. It has the
-    /// changes and journal entries that are in no part yet. The schema, policies and resolutions go into the last part.
+    /// Returns everything so far as a part of the transaction, in pieces. A part is a complete body. It has the changes
+    /// and journal entries that are in no part yet. The schema, policies and resolutions go into the last part.
     ///
     /// Call this only between changes, and call `beginTable` before the next change.
     package mutating func finishPart() -> [[UInt8]] {

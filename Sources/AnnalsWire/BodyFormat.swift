@@ -3,7 +3,7 @@ internal import AnnalsCore
 // A body is the content of one transaction: time and author, the tables that it refers to, then sections. It refers to
 // tables by numbers that its author chose, and to columns by their indexes. So a store keeps bodies as they are, and a
 // batch concatenates them without a new encoding. The head lists the tables in use. So a digest can cover exactly their
-// layouts, whatever other transactions the batch contains.
+// layouts, and not those of other transactions in the batch.
 
 /// The first byte of a section.
 enum BodySection {

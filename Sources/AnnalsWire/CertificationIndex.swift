@@ -8,7 +8,7 @@ package import AnnalsCore
 /// combination of rules and key, and for all entries.
 ///
 /// Memory is bounded. Hashes are in two generations. When the younger one is full, the older one is dropped as a whole,
-/// and `floor` rises to its last position. This causes no pause, whatever the size.
+/// and `floor` rises to its last position. This causes no pause at any size.
 package struct CertificationIndex: Sendable {
     /// Bases below this position cannot be certified any more. The relay answers them as stale.
     package private(set) var floor: Position

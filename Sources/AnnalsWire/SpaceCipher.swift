@@ -12,7 +12,7 @@ package struct SpaceCipher: Sendable {
         let authentication: SymmetricKey
         let message: SymmetricKey
         let snapshot: SymmetricKey
-        /// A part of the digests of sealed content. Without it nobody can test guesses of the content against a digest.
+        /// A part of the digests of sealed content. A guess of the content cannot be tested against a digest without it.
         let digestSecret: [UInt8]
         let footprint: FootprintKey
 

@@ -3,7 +3,7 @@ package import AnnalsCore
 /// A voided entry of the log. It has no effect, because replicas cannot apply it.
 ///
 /// At its position the relay sends only the clear part (`Codec.voided`), so that positions, counters and digests stay
-/// consecutive. A later entry of the relay itself tells all replicas that the entry is void.
+/// consecutive. A later entry of the relay itself lists the voided entry for all replicas.
 package struct VoidedEntry: Hashable, Sendable {
     package var position: Position
     package var digest: Digest

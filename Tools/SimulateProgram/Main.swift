@@ -4,7 +4,7 @@ import ArgumentParser
 import Foundation
 import Simulation
 
-/// Runs seeds until one fails or all are done, and prints the story of the first failure.
+/// Runs seeds until one fails or all are done. Prints the story of the first failure.
 @main
 struct Simulate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -31,7 +31,7 @@ struct Simulate: AsyncParsableCommand {
     @Flag(help: "Say which seed is begun; with --jobs 1 the last is the one that ends the program.")
     var verbose = false
 
-    /// A world often waits for a thread of another queue, so two worlds run for each processor.
+    /// A world often waits for a thread of another queue, so two worlds run at once for each processor.
     @Option(name: .shortAndLong, help: "How many worlds are run at once.")
     var jobs = 2 * ProcessInfo.processInfo.activeProcessorCount
 
@@ -46,7 +46,7 @@ struct Simulate: AsyncParsableCommand {
             return
         }
         SQLiteProcess.countNoMemory()
-        // Temporary files of stores in memory stay in memory too.
+        // The temporary files of stores in memory stay in memory, too.
         if FileManager.default.isWritableFile(atPath: "/dev/shm") { setenv("TMPDIR", "/dev/shm", 0) }
         let clock = ContinuousClock()
         let start = clock.now
@@ -74,7 +74,7 @@ struct Simulate: AsyncParsableCommand {
 }
 
 extension Simulate {
-    /// Runs worlds in parallel, which share nothing, until `body` returns false.
+    /// Runs worlds in parallel until `body` returns false. Worlds share no data.
     private func forEachOutcome(_ seeds: SeedRange, _ body: (UInt64, Simulation.Outcome) -> Bool) async {
         await withTaskGroup(of: (UInt64, Simulation.Outcome).self) { group in
             let rest = seeds.makeIterator()
@@ -86,7 +86,7 @@ extension Simulate {
             }
             for _ in 0..<max(1, jobs) { begin() }
             while let (seed, outcome) = await group.next() {
-                // Worlds under way run to their end and are not counted.
+                // Worlds that have started run to their end and are not counted.
                 guard body(seed, outcome) else { return }
                 begin()
             }

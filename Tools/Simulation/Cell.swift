@@ -1,6 +1,6 @@
 /// A SQLite value in the oracle. Two cells are equal if storage class and bytes are equal.
 ///
-/// The oracle has its own type, so that an error in the product's type cannot hide itself.
+/// The oracle does not use the product's type, so that it can find errors in that type.
 enum Cell: Hashable, Sendable {
     case null
     case integer(Int64)
@@ -34,8 +34,8 @@ enum Collation: String, Sendable, CaseIterable {
     case noCase = "NOCASE"
     case trimmed = "RTRIM"
 
-    /// Values that are equal under the collation are equal after folding. SQLite also treats an integer and a real of the same
-    /// value as equal.
+    /// Folds the value: values that are equal under the collation are equal afterwards. SQLite also treats an integer and a real
+    /// of the same value as equal.
     func folded(_ cell: Cell) -> Cell {
         switch cell {
         case .real(let value):

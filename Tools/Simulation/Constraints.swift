@@ -1,4 +1,4 @@
-/// Checks rows against the constraints of a schema, with the schema's closures only.
+/// Checks rows against the constraints of a schema. It uses only the schema's closures, and no SQL.
 struct Constraints {
     let schema: Schema
 

@@ -15,7 +15,7 @@ struct DecodedBody {
         self.journal = journal
     }
 
-    /// The whole body at a reader's start.
+    /// Decodes the whole body from the start of a reader.
     init(_ body: BodyReader, table: (Int) -> String?) throws {
         var reader = body
         info = reader.info
@@ -41,7 +41,7 @@ struct DecodedBody {
 struct GatheredPieces {
     private var joined: JoinedBody?
 
-    /// A body has begun and is not complete.
+    /// Whether a body has begun and is not complete.
     var isAmid: Bool { joined != nil }
 
     /// Adds the body of the next part; returns nil if more of it follows.

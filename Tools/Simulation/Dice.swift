@@ -1,4 +1,4 @@
-/// The only source of randomness: SplitMix64. The algorithm is here in full, so that a seed always means the same run.
+/// The only source of random numbers: SplitMix64. The algorithm is here in full, so that a seed always gives the same run.
 ///
 /// Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014.
 struct Dice: RandomNumberGenerator, Sendable {

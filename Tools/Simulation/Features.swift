@@ -1,5 +1,5 @@
-/// What a run may contain. A switch that is off names a situation that the product does not support yet; the fixed seeds leave it
-/// out until then.
+/// The situations that a run may contain. A switch is off if the product does not support its situation yet. Then the fixed seeds
+/// do not contain it.
 public struct Features: Sendable, Hashable {
     // MARK: Schemas
 
@@ -49,11 +49,11 @@ public struct Features: Sendable, Hashable {
     /// Worlds with an encrypted space, in which the relay cannot read the entries.
     public var sealedSpaces = true
 
-    // MARK: People
+    // MARK: Policies and decisions
 
     /// Conflict policies of the space and of single replicas.
     public var policies = true
-    /// People who resolve conflicts.
+    /// Users who resolve conflicts.
     public var resolutions = true
 
     // MARK: Faults
@@ -82,8 +82,8 @@ public struct Features: Sendable, Hashable {
 
     // MARK: Not supported yet
 
-    /// REPLACE into a table that refers to itself, directly or through others, with SET NULL or SET DEFAULT. SQLite (at least 3.40)
-    /// then accepts a reference without a parent, with foreign keys on.
+    /// REPLACE into a table that refers to itself, directly or through others, with SET NULL or SET DEFAULT. Then SQLite 3.40, and
+    /// possibly other versions, accepts a reference without a parent, although foreign keys are on.
     public var replaceInSelfReferences = false
     /// Untracked children of tracked parents.
     public var untrackedChildren = false
@@ -94,8 +94,8 @@ public struct Features: Sendable, Hashable {
 
     // MARK: Cannot be checked
 
-    /// A relay that was restored from a backup and then purges the log beyond the position of replicas with more of the other log.
-    /// Without the old running digests it cannot distinguish them from replicas that were offline.
+    /// A relay that was restored from a backup, and then purges the log beyond the position of replicas that have more of the lost
+    /// log. Without the old running digests it cannot distinguish them from replicas that were offline.
     public var relayPurgesAfterRestores = false
 
     public init() {}

@@ -20,7 +20,7 @@ struct FinalChecks {
                 try await checkPolicies(replica, store)
             }
             try checkCopies(replica)
-            // If a replica is left behind, its unverified rows cannot be compared with anything.
+            // The unverified rows of a replica that is left behind cannot be compared with any log.
             let isChosen = number == Int(world.plan.seed % UInt64(world.replicas.count)) || replica.look.purged > 0
             if isChosen, !replica.look.isInDoubt { try await verify(replica, store) }
         }
@@ -73,7 +73,7 @@ struct FinalChecks {
         var isResolved: Bool
     }
 
-    /// The space's policies are equal everywhere: what the log set, in its order.
+    /// All replicas have the policies that the log sets, in the order of the log.
     private func checkPolicies(_ replica: Replica, _ store: Store) async throws {
         var book = PolicyBook()
         for entry in world.oracle.entries { book.set(entry.policies) }

@@ -1,8 +1,8 @@
 import AnnalsCore
 import AnnalsWire
 
-/// The parts of one transaction that the log has so far, from its first part on. They follow one another without gaps, with the
-/// same author, base and footprint, and each has the digest of the one before.
+/// The parts of one transaction that the log has so far, from its first part on. They have no gaps and the same author, base and
+/// footprint, and each contains the digest of the part before it.
 struct GatheredParts {
     let span: ClosedRange<Int64>
     private var header: BatchHeader

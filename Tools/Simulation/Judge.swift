@@ -12,7 +12,7 @@ struct Judge {
         var counter: UInt32
         var replica: ReplicaID
 
-        /// `limit`: a later time counts as this time, so that a clock that is ahead does not always win.
+        /// `limit`: a later time is replaced by this time, so that a clock that is ahead does not always win.
         init(_ time: HybridTime, _ replica: ReplicaID, limit: Int64 = .max) {
             milliseconds = min(time.milliseconds, limit)
             counter = time.milliseconds <= limit ? time.counter : 0
@@ -53,7 +53,7 @@ struct Judge {
         lastReceipt = rebase.pulled.map(\.receivedAt).max() ?? 0
         isSnapshot = rebase.pulled.contains(where: \.isSnapshot)
         for entry in rebase.pulled { note(entry) }
-        // Transactions that another copy of the file pushed may have other keys in the log than here.
+        // If another copy of the file pushed a transaction, its keys in the log may differ from its keys here.
         for body in rebase.known.values { for change in body.changes { noteArrival(change) } }
     }
 
@@ -83,7 +83,7 @@ struct Judge {
         for rewrite in rebase.rewrites {
             let before = rows
             try rows.apply(rewrite.changes, schema)
-            // If the author replaced a row by another one, the key means two rows.
+            // If the author replaced a row by another one, the key refers to two rows.
             for change in rewrite.before.changes { noteArrival(change) }
             for change in rewrite.before.changes { forgetRenumbering(change) }
             for line in rewrite.journal where line.kind == .renumber { noteRenumbering(line) }
@@ -160,7 +160,7 @@ struct Judge {
         }
     }
 
-    /// The verdict of the table's delete rule; if it leaves the decision to the times, the later writer wins.
+    /// The result of the table's delete rule. If the rule compares times, the later writer wins.
     private func deleteVerdict(_ table: String, _ rewrite: Rebase.Rewrite, isDelete: Bool, against mark: Mark?) -> Verdict {
         let rules = rebase.policies.rules(table)
         guard let mark else { return .incoming }
@@ -199,7 +199,7 @@ struct Judge {
         renumbered[line.table, default: [:]][Cell(asked)] = Cell(given)
     }
 
-    /// From here on the author may mean another row by the key.
+    /// From here on the author may use the key for another row.
     private mutating func forgetRenumbering(_ change: Change) {
         guard let table = schema.table(change.table), renumbered[table.name] != nil, let place = table.key.first else { return }
         switch change.kind {
@@ -243,8 +243,7 @@ struct Judge {
 
     // MARK: Cases that are not judged
 
-    /// Whether the result of one row may have decided others: with tables that are decided as a whole, and with rows that replace
-    /// others.
+    /// Whether the results of rows may depend on each other: in tables that are decided as a whole, and if rows replace other rows.
     private func isOneForAll(_ rewrite: Rebase.Rewrite) -> Bool {
         schema.tables.contains { table in
             let rules = rebase.policies.rules(table.name)

@@ -10,7 +10,7 @@ struct Ledger {
         var time: HybridTime
         /// The rows that differ afterwards.
         var differences: [Difference]
-        /// A rebase left nothing of it, not even a conflict for the journal.
+        /// Whether a rebase dropped the whole transaction, without a conflict in the journal.
         var isGone = false
 
         /// Tables with new keys and with removed or changed rows: here a row may have moved.
@@ -19,7 +19,7 @@ struct Ledger {
             return grown.intersection(differences.filter { $0.old != nil }.map(\.table))
         }
 
-        /// Its changes, as far as the differences show them. New rows are left out if they may have moved.
+        /// Its changes, as far as the differences show them. A new row is left out if it may be a moved row.
         var body: DecodedBody {
             let blurred = blurredTables
             var changes: [Change] = []
@@ -60,7 +60,7 @@ struct Ledger {
         intents[id]?.isGone = true
     }
 
-    /// Every entry of the log is one whole transaction of its replica, or the rest of it after a rebase (law 6).
+    /// Every entry of the log is one whole transaction of its replica, or what a rebase kept of it (law 6).
     func check(_ entry: Oracle.Entry) throws(Violation) {
         guard intents[entry.info.id] != nil else {
             throw Violation("law 6", "position \(entry.position) holds transaction \(entry.info.id), which nobody committed")

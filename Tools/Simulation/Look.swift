@@ -4,7 +4,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// The state of a replica's database, read as another program would read it.
+/// The state of a replica's database, as another program reads it.
 struct Look {
     /// A transaction of history.
     struct Recorded {
@@ -31,11 +31,11 @@ struct Look {
     /// Positions of buffered parts of other replicas' transactions.
     var kept: [Int64] = []
     var outbox: [Waiting] = []
-    /// The store knows that its rows must be compared with the log.
+    /// Whether the store has noted that its rows must be compared with the log.
     var isInDoubt = false
     /// History up to this number was purged.
     var purged: Int64 = 0
-    /// Some transaction in the outbox leaves children without parents, which must be settled before it is sent.
+    /// Whether a transaction in the outbox leaves children without parents. The store must repair this before it sends the outbox.
     var unsettled = false
     /// History since the last look.
     var recorded: [Recorded] = []
@@ -77,7 +77,7 @@ struct Look {
         }
     }
 
-    /// Numbers and names, read by one statement because SQLite compiles it again after every pull.
+    /// Numbers and names. One statement reads all, because SQLite compiles each statement again after every pull.
     private static let facts = """
         SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica', 'rows_in_doubt', 'purged')
         UNION ALL SELECT 'ahead', position FROM annals_ahead

@@ -1,7 +1,7 @@
 import AnnalsCore
 
 /// Law 5, merge rule 34: after a rebase, every value that a transaction wrote is in its row or in the journal. The same applies to
-/// every value that was there before and is gone, unless its author had seen it and removed it.
+/// every value that was in a row before and is not there now, unless the author had seen the value and removed it.
 struct LossChecks {
     let schema: Schema
     let rebase: Rebase
@@ -44,8 +44,8 @@ struct LossChecks {
         }
     }
 
-    /// The key of an inserted row changes if a part of it is a reference whose result is in the journal. The row is then a new one
-    /// or one that had the key.
+    /// The key of an inserted row changes if a part of the key is a reference and the journal has the result of this reference. Then
+    /// the row is a new one, or the one that had the key.
     private func noteDefaultedKeys(_ rewrite: Rebase.Rewrite, _ names: inout NameBook) {
         for change in rewrite.before.changes {
             guard let table = schema.table(change.table), case .insert(let row) = change.kind else { continue }
@@ -60,8 +60,8 @@ struct LossChecks {
         }
     }
 
-    /// A delete of a row that its author inserted before means that row, wherever it is, and not the row that has its key now. If
-    /// the author moved another row to that key, that row is there.
+    /// A delete of a row that its author inserted before deletes that row under its current key, and not the row that has the old
+    /// key now. If the author moved another row to the old key, that row is kept.
     private func isWithdrawn(_ change: Change, _ asked: [Change]) -> Bool {
         guard let table = schema.table(change.table), case .delete(let row) = change.kind else { return false }
         return asked.contains { earlier in

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Passes one message at a time from one task to another that waits for it.
+/// Passes one message at a time from one task to another task, which waits for it.
 final class Mailbox<Message: Sendable>: Sendable {
     private enum State {
         case empty

@@ -1,5 +1,5 @@
-/// Maps the keys that an author uses to the rows' current keys. They differ if others moved a row, if it was renumbered, or if its
-/// own move was refused.
+/// Maps the keys that an author uses to the rows' current keys. They differ if others moved a row, if a row was renumbered, or if
+/// the author's move was refused.
 struct NameBook {
     private struct Name: Hashable {
         var table: String
@@ -15,7 +15,7 @@ struct NameBook {
         self.schema = schema
     }
 
-    /// Notes moves and deletes by others.
+    /// Records moves and deletes by others.
     mutating func note(others changes: [Change]) {
         for (name, key) in moves(changes) { rename(name, to: key) }
         for change in changes {
@@ -29,14 +29,14 @@ struct NameBook {
         names[Name(table: table.name, key: fold(table, key))] = fold(table, now)
     }
 
-    /// Notes the moves that the author wrote and the moves that were done. From now on the author uses the keys that it wrote.
+    /// Records the moves that the author wrote and the moves that were done. From now on the author uses the keys that it wrote.
     mutating func note(asked: [Change], done: [Change]) {
         let done = moves(done)
         for (name, key) in done { rename(name, to: key) }
         for (name, wanted) in moves(asked) { names[Name(table: name.table, key: wanted)] = names[name] ?? name.key }
     }
 
-    /// It is unknown which rows of these tables the author moved, so the meaning of its keys is unknown.
+    /// It is unknown which rows of these tables the author moved. So it is unknown to which rows its keys refer.
     mutating func noteUnclear(_ tables: Set<String>) {
         unclear.formUnion(tables)
     }

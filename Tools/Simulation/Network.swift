@@ -1,5 +1,5 @@
-/// What happens to one request. It is drawn from the seed, the step that made it and its number in the step, so that leaving out
-/// another step changes nothing here.
+/// The delays and faults of one request. They are drawn from the seed, the step of the request and its number in the step. So they
+/// do not change if another step is left out.
 struct RequestOutcome {
     /// Milliseconds on the way to the relay and back.
     var there: Int64

@@ -6,7 +6,8 @@ import AnnalsWire
 /// It applies the log to plain dictionaries. From the product it uses only the decoder of the wire format and its value types,
 /// because it must read the log's bytes.
 struct Oracle {
-    /// One transaction of the log, or a part of one. A transaction in parts takes effect with its last part; the others do nothing.
+    /// One transaction of the log, or a part of one. A transaction in parts takes effect with its last part. The other parts have no
+    /// effect.
     struct Entry: Sendable {
         var position: Int64
         /// The positions of all parts of its transaction; for most transactions only its own position.

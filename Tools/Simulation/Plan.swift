@@ -1,7 +1,6 @@
 import AnnalsCore
 
-/// Everything that a run does, drawn from its seed in advance. So a run can be printed, and steps can be left out to see whether it
-/// still fails.
+/// All steps of a run, drawn from its seed in advance. So a run can be printed, and it can be repeated without some of its steps.
 struct Plan: Sendable {
     var seed: UInt64
     var schema: Schema
@@ -45,7 +44,7 @@ struct SizePlan: Sendable {
 struct SnapshotPlan: Sendable {
     /// When the log has this many positions after the newest snapshot.
     var positions: Int64
-    /// Milliseconds that a replica has for it before another one is asked.
+    /// The relay asks another replica if the snapshot does not arrive within this many milliseconds.
     var lease: Int64
     /// The number of snapshots that the relay keeps.
     var kept: Int
@@ -82,7 +81,7 @@ struct Step: Sendable {
         case sync(Direction)
         /// Asks for the status, which records external writes.
         case look
-        /// Stores the current token and rows. At the end, history must lead back to them.
+        /// Stores the current token and rows. At the end, a replay to the token must give these rows.
         case remember
         case crash(CrashPoint, downFor: Int64)
         case cut(for: Int64)
@@ -105,7 +104,7 @@ struct Step: Sendable {
         case purgeHistory(HistoryPurge, isForced: Bool)
         /// From now on, syncs purge history that is older than this, in milliseconds.
         case setRetention(Int64)
-        /// A program that reads the store's history gets the next transactions; the first time it is registered.
+        /// A reader of the store's history gets the next transactions. Its first step registers it.
         case consume(reader: Int, limit: Int)
         case fault(any Fault)
     }
@@ -124,13 +123,13 @@ struct Step: Sendable {
         case token(Int)
         /// History that is older than this, in milliseconds.
         case age(Int64)
-        /// History that every reader has read.
+        /// History that all readers have read.
         case consumed
     }
 
     struct Rebuild: Sendable {
         var table: String
-        /// Only drops the triggers; otherwise the table is created again and its rows are copied.
+        /// The program only drops the triggers. Otherwise it creates the table again and copies the rows.
         var dropsOnlyTriggers: Bool
     }
 

@@ -31,7 +31,7 @@ struct PlanMaker {
         hasPolicies = features.policies && dice.chance(35)
         let steps = (0..<dice.number(10...24)).map { number in step(number, replicas: count, &workload) }
         var plan = Plan(seed: seed, schema: schema, rows: rows, replicas: replicas, network: network, steps: steps)
-        // Not drawn, so that the other worlds do not change.
+        // This is not drawn, so that the other worlds do not change.
         plan.isSealed = features.sealedSpaces && seed % 8 == 5
         if features.parts { divide(&plan) }
         if features.scenes { Scenes.add(to: &plan, features) }
@@ -41,13 +41,14 @@ struct PlanMaker {
         return plan
     }
 
-    /// Makes one world in four a world of transactions in parts. It uses its own dice, so that the other worlds do not change.
+    /// Gives one world in four small batches, so that transactions have several parts. It uses its own dice, so that the other worlds
+    /// do not change.
     private func divide(_ plan: inout Plan) {
         var dice = Dice(seed: seed, 8)
         guard dice.chance(25) else { return }
         plan.sizes = SizePlan(
             partBytes: dice.one(of: [1, 1, 1, 8, 16, 40]), pageBytes: dice.chance(75) ? dice.one(of: [1, 200, 400, 900]) : nil)
-        // Not drawn, so that the other worlds do not change.
+        // This is not drawn, so that the other worlds do not change.
         plan.sizes?.pieceBytes = [nil, 60, 150][Int(seed % 3)]
         let writes = plan.steps.compactMap(\.action.statements)
         for number in plan.steps.indices where plan.steps[number].action.goesOn && dice.chance(40) {

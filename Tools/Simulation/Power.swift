@@ -1,7 +1,7 @@
 import GRDB
 import Synchronization
 
-/// Makes a replica's process die at a commit: before it is done, which SQLite then rolls back, or directly after it.
+/// Makes a replica's process die at a commit: before the commit, which SQLite then rolls back, or directly after it.
 ///
 /// A dead process commits nothing and sends no request, even if its tasks continue. Data that SQLite has committed stays.
 final class Power: TransactionObserver, Sendable {
@@ -9,7 +9,7 @@ final class Power: TransactionObserver, Sendable {
 
     private struct State {
         var isDead = false
-        /// The number of commits until it dies, and whether the last of them is done.
+        /// The number of commits until the process dies, and whether the last of them is done.
         var countdown: (commits: Int, isDone: Bool)?
         /// An external program uses the connection.
         var isStranger = false
@@ -40,7 +40,7 @@ final class Power: TransactionObserver, Sendable {
         return try body()
     }
 
-    // MARK: SQLite's notices
+    // MARK: SQLite's hooks
 
     func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
 

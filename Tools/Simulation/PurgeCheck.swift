@@ -1,4 +1,4 @@
-/// Checks how far a store's history was purged against what is still needed (law 10).
+/// Checks that a purge of a store's history deleted nothing that is still needed (law 10).
 struct PurgeCheck {
     var before: Int64
     var now: Int64
@@ -28,7 +28,8 @@ struct TokenPurgeCheck {
     /// The horizon before and after the purge.
     var before: Int64
     var now: Int64
-    /// The point where a table's history starts again. No token can reach what is before it, and every purge deletes it.
+    /// The point where a table's history starts again. No token can reach a point before it, and every purge deletes the history before
+    /// it.
     var gap: Int64 = 0
     /// No reader was to limit it.
     var isForced: Bool

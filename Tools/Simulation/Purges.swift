@@ -1,4 +1,4 @@
-/// Draws purges with its own dice: of the log before a snapshot, and of stores' history.
+/// Draws purges of the log before a snapshot and purges of stores' history, with its own dice.
 enum Purges {
     /// Percent of worlds.
     private static let ofRelay = 17

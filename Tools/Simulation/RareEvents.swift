@@ -1,4 +1,4 @@
-/// Draws rare events into a plan with its own dice, so that everything drawn before stays the same.
+/// Adds rare events to a plan. It uses its own dice, so that the rest of the plan does not change.
 enum RareEvents {
     /// Percent of worlds.
     private static let unseenWrites = 10

@@ -2,15 +2,15 @@ import AnnalsCore
 import AnnalsHistory
 import AnnalsStore
 
-/// One rebase as seen from outside: the unsent transactions before and after, and what was pulled in between.
+/// One rebase, as another program can observe it: the unsent transactions before and after it, and the pulled entries.
 struct Rebase {
     /// An unsent transaction, and what the rebase made of it.
     struct Rewrite {
         var before: DecodedBody
-        /// nil if nothing is left of it.
+        /// nil if the rebase dropped all of it.
         var after: DecodedBody?
-        /// Whether `before` was in the outbox. If a transaction was moved to the outbox and rebased in the same step, it was never
-        /// seen in the outbox. Then only the rows that its program changed are known, and not which of them moved.
+        /// Whether `before` was in the outbox. If a transaction was moved to the outbox and rebased in the same step, no look found it
+        /// in the outbox. Then it is known which rows its program changed, but not which of them moved.
         var isExact = true
         /// Tables in which it is unknown which rows moved.
         var blurredTables: Set<String> = []
@@ -49,7 +49,7 @@ struct Rebase {
 }
 
 extension SimulatedSpace {
-    /// What happened to the outbox between two looks; nil if nothing was pulled.
+    /// The rebase between two looks. nil if nothing was pulled.
     func rebase(_ replica: Replica, _ before: Look, _ now: Look) throws(Violation) -> Rebase? {
         let oracle = log(of: replica)
         let passed = (before.position..<max(before.position, now.position)).map { oracle.entry(at: $0 + 1) }

@@ -3,8 +3,8 @@ import AnnalsTesting
 import Foundation
 import RelayLog
 
-/// The relay's machine: a folder, and the process that serves the real log in it. The process dies, is started again, and is
-/// restored from a backup.
+/// The relay's machine: a folder with the real log, and the process that serves it. The process can die and be started again, and
+/// the folder can be restored from a backup.
 final class RelayMachine {
     private(set) var relay: LocalRelay
     private(set) var power: RelayPower

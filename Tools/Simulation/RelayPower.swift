@@ -5,17 +5,17 @@ import Synchronization
 
 /// Ends the relay's process at a commit: before it, within its bytes, or after it and before its answer is sent.
 ///
-/// The folder is copied at that moment. The rest of the process runs on for a while, as code after an error does. What it then does
-/// to its folder has no effect, and it commits nothing more.
+/// The folder is copied at that moment, and the next process uses the copy. The dead process continues for a while, as code after an
+/// error does. It cannot commit, and its writes to its folder have no effect.
 final class RelayPower: Sendable {
     struct Cut: Error {}
 
     private struct State {
         var isDead = false
-        /// The number of commits until it dies, and the point in the last one.
+        /// The number of commits until the process dies, and the point in the last one.
         var countdown: (commits: Int, point: RelayCrash.Point)?
 
-        /// False if it is dead already.
+        /// Returns false if the process was dead already.
         mutating func die() -> Bool {
             defer { (isDead, countdown) = (true, nil) }
             return !isDead
@@ -73,7 +73,8 @@ final class RelayPower: Sendable {
 
     fileprivate var writeAheadLog: Data { FileManager.default.contents(atPath: folder + "/relay.db-wal") ?? Data() }
 
-    /// Copies everything that a new process finds. SQLite's shared memory and the lock end with the old process.
+    /// Copies all files that a new process would find. SQLite's shared memory and the lock are not copied, because they end with the
+    /// old process.
     private func copyFolder() throws {
         try FileManager.default.createDirectory(atPath: image, withIntermediateDirectories: true)
         for name in ["relay.db", "relay.db-wal", "snapshots"] where FileManager.default.fileExists(atPath: "\(folder)/\(name)") {

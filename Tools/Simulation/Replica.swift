@@ -46,7 +46,7 @@ final class Replica {
     var mayHoldUnseen = false
     /// The log before the relay was restored from an older backup, if this replica has more of it than the backup.
     var lostLog: Oracle?
-    /// It buffers parts of that log that wait for their last part, although its rows are not based on it.
+    /// Whether it buffers parts of that log without their last part, although its rows are not based on that log.
     var keepsLostParts = false
     /// The last exchange ended with the error that the relay was rolled back.
     var wasTold = false
@@ -65,13 +65,13 @@ final class Replica {
         var number: Int64
         /// A purge deleted what it had not read.
         var isExpired = false
-        /// A rebuilt table started history again, or the reader's program died: its position cannot be known from outside.
+        /// Whether its position is unknown, because a rebuilt table started history again or the reader's program died.
         var isUnclear = false
 
         static func consumer(_ number: Int) -> HistoryConsumer { HistoryConsumer("reader \(number)") }
 
-        /// The error in what it got; nil if there is none. It must get what it has not read, in order, each transaction once, or an
-        /// error if this was purged.
+        /// The error in the transactions that it got; nil if there is none. It must get the transactions that it has not read, in
+        /// order and each once, or an error if they were purged.
         func complaint(_ found: [Int64], limit: Int, newest: Int64, isTold: Bool) -> String? {
             if isUnclear { return nil }
             guard isTold == isExpired else { return "is\(isTold ? "" : " not") told that it expired" }
@@ -125,7 +125,7 @@ final class Replica {
         var configuration = Store.Configuration()
         if let sizes { configuration.outboxLimits.partBytes = sizes.partBytes }
         if let pieceBytes = sizes?.pieceBytes { configuration.outboxLimits.pieceBytes = pieceBytes }
-        // A purge's slices end after one or two steps, always at the same one.
+        // With this clock, each slice of a purge ends after one or two steps, at the same step in every run.
         let ticks = Atomic<Int64>(0)
         configuration.microseconds = { ticks.add(4_000, ordering: .relaxed).newValue }
         configuration.pause = { _ in }

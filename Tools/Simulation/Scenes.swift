@@ -1,4 +1,4 @@
-/// Draws scenes of a few steps that occur at random in only one of hundreds of worlds, and that often reveal defects.
+/// Adds scenes of a few steps. Such steps are drawn in only one of hundreds of worlds, and they often reveal defects.
 struct Scenes {
     private enum Kind { case none, orphan, copy, otherLog, acceptedAndLost, unseenDelete }
 
@@ -135,7 +135,7 @@ struct Scenes {
 }
 
 extension Plan {
-    /// Removes steps, so that worlds with more events are not larger.
+    /// Removes steps, so that worlds with scenes are not larger than others.
     mutating func leaveOut(_ count: Int, _ dice: inout Dice) {
         for _ in 0..<min(count, steps.count / 2) { steps.remove(at: dice.number(0...steps.count - 1)) }
     }

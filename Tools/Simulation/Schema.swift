@@ -2,7 +2,7 @@
 /// the oracle never reads SQL.
 struct Schema: Sendable {
     var tables: [Table] = []
-    /// Tables and triggers of the user besides the tracked tables.
+    /// The user's untracked tables and triggers.
     var extras: [String] = []
     /// Untracked copies that triggers write: each row of the table must be in the copy with the same value.
     var copies: [Copy] = []
@@ -44,7 +44,7 @@ struct Column: Sendable {
     var collation = Collation.binary
     var isNotNull = false
     var defaultValue: Cell?
-    /// The values that the workload writes: only a few, so that rows conflict.
+    /// The values that the workload writes. There are only a few, so that rows conflict.
     var domain: [Cell]
 }
 

@@ -4,8 +4,8 @@ import AnnalsSync
 import AnnalsWire
 import Logging
 
-/// One exchange of a replica with the relay, by the real agent. The agent stops whenever it needs the world: at each request and at
-/// each pause. So exactly one task runs at a time, and a seed means one order of events.
+/// One exchange of a replica with the relay, by the real agent. The agent stops at each request and at each pause, and waits for the
+/// world. So only one task runs at a time, and a seed always gives the same order of events.
 final class Session: Sendable {
     /// The reason for a stop.
     enum Stop: Sendable {
@@ -65,7 +65,7 @@ final class Session: Sendable {
         replies.put(reply)
     }
 
-    /// Ends the exchange as the end of its process would: the agent gets no answer.
+    /// Ends the exchange like the end of its process: the agent gets no answer.
     func abandon() async {
         while true {
             replies.put(.dead)
@@ -138,6 +138,6 @@ private struct Line: RelayTransport {
         }
     }
 
-    /// No exchange needs it.
+    /// Exchanges do not use this request.
     func create() async throws(TransportError) -> SpaceDescription { throw .cancelled }
 }

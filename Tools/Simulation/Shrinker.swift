@@ -1,4 +1,4 @@
-/// Makes a failing plan smaller as long as it fails in the same way. The rest shows what matters.
+/// Makes a failing plan smaller while it still fails in the same way. The rest shows the cause.
 struct Shrinker {
     /// The failure of a plan; nil if it does not fail.
     private let failure: (Plan) async -> Violation?

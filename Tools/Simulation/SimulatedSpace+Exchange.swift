@@ -19,7 +19,7 @@ extension SimulatedSpace {
         try await proceed(number, after: .seal)
     }
 
-    /// Waits until the exchange stops, checks what it did, and schedules what comes next.
+    /// Waits until the exchange stops, checks its effects, and schedules the next event.
     private func proceed(_ number: Int, after cause: Cause) async throws {
         let replica = replicas[number]
         guard let exchange = replica.exchange else { return }
@@ -209,7 +209,7 @@ extension Session.Request {
         }
     }
 
-    /// Whether the answer has the positions of everything that was pushed.
+    /// Whether the answer has the positions of all pushed transactions.
     fileprivate var isLastPart: Bool {
         guard case .push(let batch, _) = self, let header = try? BatchHeader.parse(batch) else { return false }
         return header.part.isLast
@@ -217,7 +217,7 @@ extension Session.Request {
 }
 
 extension Session.Reply {
-    /// Whether the relay compared its log with what the replica has seen of it.
+    /// Whether the relay compared its log with the part that the replica has seen.
     var isOfLog: Bool {
         switch self {
         case .answer, .page, .uploaded: true

@@ -4,7 +4,7 @@ import AnnalsStore
 import GRDB
 import Synchronization
 
-/// Programs that read a store's history, and purges of its beginning (laws 8 and 10).
+/// Readers of a store's history, and purges of its old part (laws 8 and 10).
 extension SimulatedSpace {
     func purgeHistory(_ store: Store, _ replica: Replica, _ aim: Step.HistoryPurge, _ isForced: Bool) async throws {
         let mode: PurgeMode = isForced ? .force : .respectingConsumers
@@ -26,7 +26,7 @@ extension SimulatedSpace {
         if !replica.power.isDead, !replica.mayHoldUnseen { try checkFreed(replica) }
     }
 
-    /// Purges what is before the token and is not needed; the token must stay valid. Returns false if the token has expired.
+    /// Purges the history before the token that is not needed. The token must stay valid. Returns false if the token has expired.
     private func purge(_ store: Store, _ replica: Replica, before token: HistoryToken, _ mode: PurgeMode) async throws -> Bool {
         let purged = replica.look.purged
         var isExpired = false
@@ -65,14 +65,14 @@ extension SimulatedSpace {
         try observe(replica, after: .nothing)
     }
 
-    /// Law 10: a purge keeps what is still needed, unless it is forced. Unpushed transactions are pushed in any case.
+    /// Law 10: a purge keeps the history that is still needed, unless it is forced. Unpushed transactions are always pushed.
     func checkPurge(_ replica: Replica, _ before: Look, _ now: Look) throws {
         guard now.purged != before.purged else { return }
         trace.note("  \(replica.name) purged its history up to \(now.purged)")
         var purge = PurgeCheck(before: before.purged, now: now.purged, isForced: replica.isPurgeForced, readers: replica.readers)
         let unsent = now.outbox.compactMap { ledger.intents[$0.id] }.filter { $0.replica == replica.name }
         purge.unpushed = (ledger.intents(of: replica.name, in: now.outboxed..<Int64.max) + unsent).map(\.number).filter { $0 > 0 }
-        // What is before the start of a table's new history cannot be read in any case.
+        // History before the start of a table's new history can never be read.
         if try now.purged <= gap(of: replica) || replica.mayHoldUnseen { purge.unpushed = [] }
         if let complaint = purge.complaint { throw Violation("law 10", "\(replica.name) purged up to \(now.purged), \(complaint)") }
         for number in purge.passed { replica.readers[number]?.isExpired = true }

@@ -3,19 +3,19 @@ import AnnalsHistory
 import AnnalsReplica
 import AnnalsStore
 
-/// What may have changed a replica's database since the last look.
+/// The operation that may have changed a replica's database since the last look.
 enum Cause {
     /// A managed write was committed; it records external writes first.
     case write
     /// External programs wrote.
     case strangers
-    /// An operation that records external writes and fills the outbox.
+    /// An operation recorded external writes and filled the outbox.
     case seal
-    /// A policy was set or a conflict resolved, which records and fills first.
+    /// A policy was set or a conflict was resolved. Both record external writes and fill the outbox first.
     case decision
-    /// An answer of the relay was processed, which may record and fill.
+    /// An answer of the relay was processed. This may record external writes and fill the outbox.
     case reply
-    /// Nothing that could have committed.
+    /// No operation that could commit.
     case nothing
 }
 
@@ -36,7 +36,7 @@ extension SimulatedSpace {
         }
         try checkPurge(replica, before, now)
         try checkView(replica, now)
-        // Nothing is pulled before the rows were compared.
+        // The store pulls nothing before the rows are compared.
         if !before.isInDoubt { try checkRebase(replica, before, now) }
     }
 
@@ -50,7 +50,7 @@ extension SimulatedSpace {
                 own += 1
                 try ledger.add(intent(replica, recorded, before.rows, now.rows))
             case .external where replica.mayHoldUnseen:
-                // Its content is unknown from outside: neither writes without capture nor what was found later.
+                // Its content is unknown here: both the writes without capture and the differences that the store found later.
                 try ledger.add(intent(replica, recorded, now.rows, now.rows))
                 replica.rowsBeforeStrangers = nil
             case .external:
@@ -144,7 +144,7 @@ extension SimulatedSpace {
             }
         }
         if now.kept.isEmpty || oracle.isBeginning(now.kept, after: now.position) { return }
-        // Parts of the log before the restore, until something shows that no later part continues them.
+        // These may be parts of the log before the restore. The store keeps them until the log shows that no later part continues them.
         if replica.keepsLostParts, wholeLog?.isBeginning(now.kept, after: now.position) ?? false { return }
         // A replica whose log is gone notices it only when the relay's log contradicts its own: by another entry, or by an entry at
         // the position of an own one.
@@ -156,7 +156,7 @@ extension SimulatedSpace {
         throw Violation("law 6", "\(replica.name) at \(now.position) keeps \(now.kept), not the beginning of a transaction")
     }
 
-    /// Law 5: what a rebase drops is in the journal, and what it keeps is what the policy says.
+    /// Law 5: the values that a rebase drops are in the journal, and the values that it keeps agree with the policy.
     private func checkRebase(_ replica: Replica, _ before: Look, _ now: Look) throws {
         guard let rebase = try rebase(replica, before, now), !rebase.rewrites.isEmpty else { return }
         trace.note("  \(replica.name) rebased: " + rebase.rewrites.map(\.text).joined(separator: "; "))

@@ -8,14 +8,14 @@ import Foundation
 import GRDB
 import RelayLog
 
-/// A log that is purged up to a snapshot, and replicas that resync from one.
+/// Purges of the log up to a snapshot, and replicas that resync from a snapshot.
 extension SimulatedSpace {
     func purgeRelay(_ purge: Step.RelayPurge) async throws {
         // See `Features.relayPurgesAfterRestores`.
         if restoredHead != nil { return }
         try await startRelay()
         var rules = PurgeRules()
-        // Entries of the same moment are purged too.
+        // Entries with the same time are purged, too.
         rules.keep = -1
         rules.silence = purge.silence
         rules.isForced = purge.isForced
@@ -35,7 +35,7 @@ extension SimulatedSpace {
         horizon = description.horizon.rawValue
     }
 
-    /// A snapshot has the log's rows at its position, whatever its replica has in addition (law 3).
+    /// A snapshot has the log's rows at its position, without the unsent changes of its replica (law 3).
     func checkSnapshot(_ request: Session.Request, of replica: Replica) throws {
         guard case .uploadSnapshot(let packed, let seen, _) = request else { return }
         let position = seen.position

@@ -10,7 +10,7 @@ extension SimulatedSpace {
 
     /// Checks whether the relay died while it processed a request. Then no replica gets an answer.
     ///
-    /// It waits for scheduled work, so that this ends at the same time in every run.
+    /// It waits for the relay's scheduled work, so that this work ends at the same time in every run.
     func relayHasDied() async -> Bool {
         await relay.log.finishScheduled()
         guard !machine.isRunning else { return false }
@@ -25,7 +25,7 @@ extension SimulatedSpace {
         queue.add(.relayStarts, at: time.now + relayIsDownFor)
     }
 
-    /// Starts the relay on the data of its last process, which must include everything it acknowledged (laws 6 and 7).
+    /// Starts the relay on the data of its last process. The data must include all acknowledged entries (laws 6 and 7).
     func startRelay() async throws {
         guard !machine.isRunning else { return }
         try await machine.start()

@@ -6,7 +6,7 @@ import AnnalsWire
 import Foundation
 import GRDB
 
-/// How replicas are created.
+/// The creation of replicas.
 extension SimulatedSpace {
     /// The first database, with the rows from which the space is created.
     static func firstDatabase(_ plan: Plan, _ clock: WallClock, _ folder: SimulationFolder) throws -> DatabaseQueue {
@@ -37,7 +37,7 @@ extension SimulatedSpace {
     }
 
     /// In one world of three, the second replica is cloned from the relay. The others begin as copies of that clone, or of the
-    /// first replica, with their own identities. This equals a clone for each, in a fraction of the time.
+    /// first replica, with new identities. The result is equal to a clone of each and takes a fraction of the time.
     func addReplicas() async throws {
         let path = folder.file("clone.db")
         let hasClone = plan.seed % 3 == 0
@@ -105,7 +105,7 @@ extension SimulatedSpace {
     private func configuration(_ name: String, _ clock: WallClock, _ identities: Identities) -> Store.Configuration {
         var configuration = Replica.configuration(name, clock, identities, plan.sizes)
         configuration.spaceKeys = spaceKeys
-        // Not drawn, so that the other worlds do not change.
+        // This is not drawn, so that the other worlds do not change.
         if plan.seed % 4 == 1 { configuration.largeValue = 0 }
         return configuration
     }
@@ -163,7 +163,7 @@ extension SimulatedSpace {
         }
     }
 
-    /// From here on, what the copied file has sent belongs to another author.
+    /// From here on, the transactions that the copied file has sent belong to another author.
     private static func noteFormerSelf(_ db: Database) throws {
         let facts = try Row.fetchAll(db, sql: "SELECT name, value FROM annals_meta").reduce(into: [String: DatabaseValue]()) { facts, row in
             facts[row[0]] = row[1]

@@ -4,8 +4,8 @@ import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
 
-/// A relay that is restored from an older backup, while replicas have more of its log (merge rule 41). These replicas get an error,
-/// none of their later transactions gets into the log, and they keep everything they have. The others continue.
+/// A relay that is restored from an older backup, while replicas have more of its log (merge rule 41). These replicas get an error.
+/// They keep their data, and the log gets none of their later transactions. The other replicas continue.
 extension SimulatedSpace {
     /// The log on which a replica's rows are based.
     func log(of replica: Replica) -> Oracle { replica.lostLog ?? oracle }

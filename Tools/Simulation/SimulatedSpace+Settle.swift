@@ -1,9 +1,9 @@
 import AnnalsStore
 
-/// Liveness: when no more faults occur, everything settles in a few rounds.
+/// Liveness: without further faults, all replicas settle in a few rounds.
 extension SimulatedSpace {
-    /// Rounds after which everything must be settled. In the first round all replicas push, in the second all pull what the others
-    /// pushed, and the third shows that nothing more happens.
+    /// Rounds after which all replicas must be settled. In the first round all replicas push, in the second they pull the entries of
+    /// the others, and the third shows that nothing more happens.
     static let rounds = 3
     /// The maximum number of requests of one replica in one round.
     static let requestsPerRound = 40

@@ -100,7 +100,7 @@ extension SimulatedSpace {
         try observe(replica, after: isSet && !isOverride ? .decision : .nothing)
     }
 
-    /// If a conflict cannot be resolved in this way, because the row is gone or a constraint forbids it, nothing changes.
+    /// If the conflict cannot be resolved in this way, because the row was deleted or a constraint forbids it, nothing changes.
     private func resolve(_ store: Store, _ replica: Replica, _ number: Int, _ side: JournalEntry.Side) async throws {
         var isResolved = false
         do {

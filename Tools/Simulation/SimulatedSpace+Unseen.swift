@@ -3,8 +3,8 @@ import AnnalsReplica
 import AnnalsStore
 import GRDB
 
-/// An external program rebuilds a tracked table or drops its triggers. What it writes then is not captured, until the store's rows
-/// are compared with the log.
+/// An external program rebuilds a tracked table or drops its triggers. Its later writes are not captured, until the store compares
+/// its rows with the log.
 extension SimulatedSpace {
     func strangerRebuilds(_ replica: Replica, _ rebuild: Step.Rebuild, _ statements: [String], _ isTolerant: Bool) throws {
         guard let table = plan.schema.table(rebuild.table) else { return }
@@ -53,8 +53,8 @@ extension SimulatedSpace {
         for row in statements where row["type"] != "table" { try db.execute(sql: row["sql"]) }
     }
 
-    /// Nothing is exchanged until the rows were compared, and the comparison changes no row. Afterwards all rows are in the log or
-    /// the outbox (law 3).
+    /// The store exchanges nothing until its rows are compared, and the comparison changes no row. Afterwards all rows are in the log
+    /// or the outbox (law 3).
     func checkDoubt(_ replica: Replica, _ before: Look, _ now: Look, _ cause: Cause) throws {
         guard before.isInDoubt else { return }
         if cause == .reply, before.rows != now.rows, !before.unsettled, !isBroken(before.rows) {
@@ -69,7 +69,7 @@ extension SimulatedSpace {
         try noteReplaced(replica, before, now)
     }
 
-    /// An outbox that needs rows without capture is sent with them as one transaction.
+    /// An outbox that needs uncaptured rows is sent together with them as one transaction.
     private func noteReplaced(_ replica: Replica, _ before: Look, _ now: Look) throws {
         let waiting = Set(now.outbox.map(\.id))
         let filled = ledger.intents(of: replica.name, in: before.outboxed..<now.outboxed).map(\.id)

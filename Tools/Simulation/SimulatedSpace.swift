@@ -11,7 +11,7 @@ import RelayLog
 /// Replicas, their relay, the network between them and the time, all in one task. The next event is always the earliest scheduled
 /// one.
 ///
-/// First the plan's steps run with faults. Then everything heals, and it must settle in a few rounds.
+/// First the plan's steps run with faults. Then the faults end, and all replicas must settle in a few rounds.
 final class SimulatedSpace {
     enum Event {
         case step(Step)
@@ -32,7 +32,7 @@ final class SimulatedSpace {
     var relayIsDown = false
     /// It was dead at some time, so exchanges may have failed because of it.
     var relayWasDown = false
-    /// How long it will be down after its next death.
+    /// The milliseconds until it is started again after its next death.
     var relayIsDownFor: Int64 = 0
     /// The log after its horizon, as it arrived.
     var frames: [LogFrame] = []
@@ -57,7 +57,7 @@ final class SimulatedSpace {
     var restoredHead: Int64?
     /// The relay's log before it was restored.
     var wholeLog: Oracle?
-    /// The plan's network, until everything heals.
+    /// The plan's network, until the faults end.
     var network: NetworkPlan
 
     /// Runs a plan to its end, or to the first violated law.
@@ -92,7 +92,7 @@ final class SimulatedSpace {
         guard let space = SpaceName("world") else { throw Violation("simulator", "no name for the space") }
         self.space = space
         self.folder = folder
-        // Work that the relay does by a timer happens with its next request.
+        // The relay's timers run with its next request.
         let clock = RelayClock(
             wall: { relayClock.milliseconds }, monotonic: { time.now }, sleep: { _ in throw CancellationError() })
         machine = try RelayMachine(

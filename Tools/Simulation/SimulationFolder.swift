@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A folder for files that are not needed after the run, in memory if the system has such a place.
+/// A folder for files that are not needed after the run. It is in memory if the system has a folder in memory.
 ///
 /// All runs of one process have their folders in one folder with the process's number. The next process removes what a killed
 /// process left.

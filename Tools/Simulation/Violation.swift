@@ -1,4 +1,4 @@
-/// A law that was violated; it ends a run.
+/// A violated law. It ends the run.
 struct Violation: Error, Sendable {
     /// The law, in a few words that stay the same while a failure is shrunk.
     var law: String

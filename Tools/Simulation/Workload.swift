@@ -1,6 +1,6 @@
 import AnnalsCore
 
-/// Draws statements that conflict with each other: few keys, few values, and every way to write a row in SQLite.
+/// Draws statements that often conflict: with few keys and values, and with every way to write a row in SQLite.
 struct Workload {
     let schema: Schema
     private let features: Features
@@ -95,7 +95,7 @@ struct Workload {
             let place = dice.one(of: places)
             if !chosen.contains(place) { chosen.append(place) }
         }
-        // The columns of one reference are usually set together. Otherwise they would rarely refer to a parent.
+        // The columns of one reference are usually set together, because single columns rarely refer to a parent.
         if let reference = table.references.first(where: { $0.columns.contains(chosen[0]) }), dice.chance(80) { chosen = reference.columns }
         let settings = chosen.map { "\(table.columns[$0].name) = \(value(table, $0).literal)" }.joined(separator: ", ")
         return "\(verb) \(table.name) SET \(settings) WHERE \(condition)"

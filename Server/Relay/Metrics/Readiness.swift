@@ -1,6 +1,6 @@
 internal import RelayLog
 
-/// Whether the relay can do its work.
+/// Whether the relay can serve requests.
 struct Readiness: Sendable {
     let log: RelayLog
 

@@ -164,7 +164,7 @@ enum APIComponents {
     /// The suffix in the key of an optional header.
     static let optional = ".optional"
 
-    /// Headers of answers, by name: each as required, and once more as optional.
+    /// Headers of answers, by name. Each has a required and an optional form.
     static let headers: [String: JSONValue] = described.reduce(into: [:]) { all, header in
         all[header.key] = header.value.with(["required": true])
         all[header.key + optional] = header.value

@@ -47,7 +47,7 @@ package protocol LogDatabase: Sendable {
     /// The same, blocking the caller's thread.
     func writeNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T
 
-    /// Runs `body` without a transaction, after all earlier scheduled or written work.
+    /// Runs `body` without a transaction, after all earlier calls of `schedule` and all earlier writes.
     func schedule(_ body: @escaping @Sendable (any LogConnection) -> Void)
 
     /// Calls `visit` with the heads that other relays of the same database announce, until `close`.

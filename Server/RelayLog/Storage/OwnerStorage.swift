@@ -43,7 +43,7 @@ enum OwnerStorage {
     }
 
     /// A condition for the upsert of a replica's row. It is true if the owner is `?7`, NULL, or a token that is not
-    /// valid at `?5`. An empty `?7` stands for an open relay.
+    /// valid at `?5`. `?7` is empty on an open relay.
     ///
     /// CASE, because a database may evaluate the operands of AND in any order, and a subject has no token number.
     static let mayNote = """

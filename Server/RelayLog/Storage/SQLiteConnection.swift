@@ -10,7 +10,7 @@ struct SQLiteConnection: LogConnection {
     /// Only one connection writes, so there is nothing to lock.
     var lockingClause: String { "" }
 
-    /// Only one relay at a time serves a file, so there is nobody to tell.
+    /// Only one relay at a time serves a file, so no other relay needs a notification.
     func announce(_ head: Position, of space: SpaceName) {}
 
     /// SQLite numbers new rows after the highest number by itself.

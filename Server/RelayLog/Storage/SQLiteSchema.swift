@@ -128,8 +128,8 @@ enum SQLiteSchema {
         CREATE INDEX annals_spaces_creator ON annals_spaces(creator);
         """
 
-    /// Format 10: reports of entries that receivers cannot apply. An owner reports an entry once; the empty owner
-    /// stands for all callers of an open relay.
+    /// Format 10: reports of entries that receivers cannot apply. An owner reports an entry once. On an open relay all
+    /// callers are one owner with an empty name.
     private static let reports = """
         CREATE TABLE annals_reports(
             space INTEGER NOT NULL REFERENCES annals_spaces(id) ON DELETE CASCADE,

@@ -84,7 +84,7 @@ public final class EditContext: Sendable {
         return try await reading(Record.self) { db in try self.current(identifier).fetch(db).map { [$0] } ?? [] }.first
     }
 
-    /// Updates all rows that were read to the values that are stored now. Edits are kept on top of them, so the next save reports
+    /// Updates all rows that were read to the values that are stored now. Edits of them are kept, so the next save reports
     /// no conflict with changes that this refresh has read. A row that others deleted is forgotten. If it was edited, it becomes
     /// a new row with all its values. Records that were read before are out of date; get them again with `record`.
     ///

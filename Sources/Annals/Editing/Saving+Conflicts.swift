@@ -35,7 +35,7 @@ extension Saving {
         waiting.sort { ($0.turn, $0.row.order) < ($1.turn, $1.row.order) }
     }
 
-    /// Plans the row if nobody else changed it; otherwise returns the conflict.
+    /// Plans the row if no other writer changed it; otherwise returns the conflict.
     private mutating func compare(_ identifier: PersistentIdentifier, _ row: EditedRow) throws -> Found? {
         let table = row.table
         guard let stored = try session.row(identifier.key, of: table) else {

@@ -83,7 +83,7 @@ private enum KeyFile {
         }
     }
 
-    /// Whatever happens meanwhile, the file has either its old content or also the new key.
+    /// The file always has either its old content, or its old content and the new key.
     static func append(_ text: String, to path: String) throws {
         // A symbolic link is kept; the file that it refers to is replaced.
         let path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path

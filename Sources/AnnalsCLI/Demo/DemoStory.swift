@@ -109,7 +109,7 @@ struct DemoStory: Sendable {
         console.print(table)
     }
 
-    // MARK: Apart
+    // MARK: Offline
 
     private func workApart(_ plan: DemoPlan, _ shop: DemoSide, _ laptop: DemoSide) async throws {
         heading("Both sides change rows while they are offline, with plain SQL from another program")

@@ -18,7 +18,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case relayInconsistent = 76
     case notPermitted = 77
     case configuration = 78
-    /// Stopped by Ctrl-C before the work was done.
+    /// Stopped by Ctrl-C before the command was complete.
     case interrupted = 130
     case terminated = 143
 

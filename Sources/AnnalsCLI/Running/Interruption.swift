@@ -6,8 +6,8 @@ import Synchronization
 
 /// Ends the process within two seconds of a SIGINT or SIGTERM.
 ///
-/// The running task is cancelled, and SQLite stops its statements and waits, so unfinished work is rolled back. If that takes too
-/// long, for example because a disk does not answer or nobody reads the output, the process ends itself. A second signal also
+/// The running task is cancelled, and SQLite stops its statements and waits, so open transactions are rolled back. If that takes
+/// too long, for example because a disk does not answer or no program reads the output, the process ends itself. A second signal also
 /// ends it at once. Stores are then as safe as after a crash: SQLite rolls back what was not committed, a new file gets its name
 /// only when it is complete, and the next command removes temporary files beside it.
 ///
@@ -20,7 +20,7 @@ final class Interruption: Sendable {
 
     /// What a signal does.
     enum Means: Sendable {
-        /// Stops the work.
+        /// Stops the command.
         case stop
         /// Nothing: the command ends itself, within this time.
         case wait(@Sendable () -> Duration)
@@ -38,7 +38,7 @@ final class Interruption: Sendable {
     ///
     /// - Parameters:
     ///   - means: what a signal does.
-    ///   - isWorkDone: whether a command that is stopped has done its work.
+    ///   - isWorkDone: whether a stopped command has completed its task.
     init(_ means: Means = .stop, isWorkDone: Bool = false) {
         self.means = means
         self.isWorkDone = isWorkDone

@@ -262,7 +262,7 @@ public enum Tracking {
         }
     }
 
-    /// Triggers first, because they would refer to dropped tables. Objects of other programs stay, whatever their names are.
+    /// Removes the triggers first, because they would refer to dropped tables. Objects of other programs stay, under any name.
     private static func removeEverything(_ db: Database) throws {
         for own in try OwnObjects.all(db) { try db.execute(sql: "DROP \(own.type.uppercased()) main.\(SQL.quote(own.name))") }
     }

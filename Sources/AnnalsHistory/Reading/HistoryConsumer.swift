@@ -1,7 +1,7 @@
 /// A named reader of history. The store keeps its position in the file.
 ///
-/// So the position moves in the same SQLite transaction as the work that the reader does. After a crash nothing is skipped and
-/// nothing is read twice.
+/// So the position moves in the same SQLite transaction as the reader's own writes. After a crash nothing is skipped and nothing is
+/// read twice.
 ///
 ///     let search: HistoryConsumer = "search index"
 ///     try await store.register(search)

@@ -3,8 +3,8 @@ package import AnnalsSchema
 package import AnnalsSQLite
 package import GRDB
 
-/// The net changes of transactions: for each row the values before and after, whatever raw changes the triggers wrote, in any
-/// order.
+/// The net changes of transactions: for each row the values before and after. They do not depend on the number and order of the
+/// raw changes that the triggers wrote.
 ///
 ///     let changes = try NetChanges(db, tables: .load(db))
 ///     try changes.forEach(in: 17) { table, old, new in … }

@@ -3,7 +3,7 @@ package enum DeleteRule: String, Hashable, Sendable, CaseIterable {
     /// The later hybrid logical time wins. This is the default.
     case lastWriterWins
     case deleteWins
-    /// The row stays. If it was deleted, it comes back with the old values of the delete and the update.
+    /// The row stays. If it was deleted, it is restored with the old values of the delete and the update.
     case updateWins
     /// The stored state stays, and the conflict waits for a user's decision.
     case manual

@@ -23,7 +23,7 @@ package struct EntryApplier {
 
     package let session: MergeSession
     package let direction: Direction
-    /// The position of the entry, for the error message; nil for work that is not in the log.
+    /// The position of the entry, for the error message; nil for a transaction that is not in the log.
     package let position: Position?
     /// Called for each change with the row before and after, if the caller records write marks.
     package var observe: ((RowTable, _ old: [Value]?, _ new: [Value]?, RowMark?) -> Void)?
@@ -354,7 +354,7 @@ package struct EntryApplier {
                 kind: .otherValue(column: column, stored: stored, expected: expected)))
     }
 
-    /// A value that is no integer, in an INTEGER PRIMARY KEY, has a result code of its own.
+    /// SQLite has a separate result code for a value in an INTEGER PRIMARY KEY that is not an integer.
     private static func isRefusal(_ error: DatabaseError) -> Bool {
         error.resultCode == .SQLITE_CONSTRAINT || error.resultCode == .SQLITE_MISMATCH
     }

@@ -20,7 +20,7 @@ package struct FileState: Equatable {
 }
 
 /// The result of the last step of an exchange. It is valid until the file is written, because a repeated step would find the same.
-/// So an exchange without work takes no lock, and its cost does not depend on the number of tables.
+/// So an exchange with nothing to do takes no lock, and its cost does not depend on the number of tables.
 ///
 /// It must be used on the connection that the store writes with. Results of a transaction must be recorded only after the
 /// transaction is committed.

@@ -4,7 +4,7 @@ package import AnnalsSchema
 package import AnnalsWire
 package import GRDB
 
-/// The frame of a step of an exchange: records external writes before the work and own writes after it, and keeps the clock.
+/// The frame of a step of an exchange: records external writes before the step and its own writes after it, and keeps the clock.
 package struct StoreStep {
     package let db: Database
     package let environment: CaptureEnvironment

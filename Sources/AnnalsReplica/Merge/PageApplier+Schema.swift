@@ -60,7 +60,7 @@ extension PageApplier {
         return schemas
     }
 
-    /// Whether a transaction may carry a schema entry. Schema entries have a hash of their own in the footprint, so that they conflict.
+    /// Whether a transaction may carry a schema entry. Schema entries have a special hash in the footprint, so that they conflict.
     static func mayBringSchema(_ footprint: Footprint, _ cipher: SpaceCipher?) -> Bool {
         if footprint.everything { return true }
         let group = FootprintHash(key: cipher?.footprintKey ?? .none).schemaHash

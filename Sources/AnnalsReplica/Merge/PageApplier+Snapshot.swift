@@ -5,7 +5,7 @@ import AnnalsRows
 import AnnalsSchema
 package import GRDB
 
-/// Resync after a purge of the log: the rows of a snapshot replace the missing entries, and the outbox is repeated on top
+/// Resync after a purge of the log: the rows of a snapshot replace the missing entries, and the outbox is rebased on them
 /// (merge rule 37).
 extension PageApplier {
     /// The result of a resync.
@@ -43,7 +43,7 @@ extension PageApplier {
     ///
     /// - Parameters:
     ///   - other: A replica with the snapshot's rows, and with the own entries that the log has after the snapshot.
-    ///   - isCopy: The space may already hold work of this outbox, through another copy of the file. Then one key means one row.
+    ///   - isCopy: Whether another copy of the file may have pushed transactions of this outbox. Then one key means one row.
     package mutating func takeSnapshot(_ other: Database, _ snapshot: SnapshotMark, isCopy: Bool, relayTime: Int64) throws -> Returned {
         var returned = Returned()
         try PendingSchemaEntries.moveFirst(db)

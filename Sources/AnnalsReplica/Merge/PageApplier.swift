@@ -365,8 +365,8 @@ package struct PageApplier {
         for frame in parts.frames { try BufferedParts.keep(db, frame) }
     }
 
-    /// The log holds work under this replica's identity that is not in these rows. So the file is a copy of a replica, or a
-    /// restored backup. It becomes a new replica, and that work belongs to another replica.
+    /// The log has entries under this replica's identity that are not in these rows. So the file is a copy of a replica, or a
+    /// restored backup. It becomes a new replica, and those entries belong to another replica.
     private mutating func takeNewIdentity() throws {
         state.take(newIdentity: try identities.key())
         try state.save(db)

@@ -4,8 +4,8 @@ package import AnnalsCore
 package struct PageAttempt {
     /// The trial results of its schema entries; nil if none was found.
     package var tried: SchemaTrialResults?
-    /// The whole outbox is undone and repeated. If an entry does not fit rows with unsent work, its footprint may claim less than it
-    /// changes. Then certification finds no conflict with the outbox.
+    /// The whole outbox is undone and repeated. If an entry does not fit rows with unsent changes, its footprint may claim less than
+    /// it changes. Then certification finds no conflict with the outbox.
     package var undoesOutbox = false
 
     package init(tried: SchemaTrialResults? = nil, undoesOutbox: Bool = false) {

@@ -19,7 +19,7 @@ package struct OutboxFiller {
     package let footprintKey: () throws -> FootprintKey
     /// The author of transactions without one, as other replicas see it: the name of this replica.
     package var author: () throws -> String? = { nil }
-    /// Adds the schema additions that the space does not have, before the work that uses them.
+    /// Adds the schema additions that the space does not have, before the transactions that use them.
     package var offer: (OutboxFiller) throws -> Void = { _ in }
 
     package init(
@@ -81,8 +81,8 @@ package struct OutboxFiller {
         return entry?.id
     }
 
-    /// Adds a person's decisions, with the changes of history's transaction `number` if there are any. Without changes they are a
-    /// transaction of their own, with the id `id`. All earlier transactions must be in the outbox already.
+    /// Adds a user's decisions, with the changes of history's transaction `number` if there are any. Without changes they are a
+    /// separate transaction with the id `id`. All earlier transactions must be in the outbox already.
     package func append(
         _ decisions: UserDecisions, with number: Int64?, as id: TransactionID, time: HybridTime, author: String?
     ) throws {

@@ -7,7 +7,7 @@ package import GRDB
 
 /// The push under way. It is frozen before its first byte is sent, and kept until the relay gives a definite answer.
 ///
-/// It is one batch of transactions, or one transaction in parts, each part in a batch of its own.
+/// It is one batch of transactions, or one transaction in parts, with one batch for each part.
 package struct Push {
     package var firstCounter: Counter
     /// The number of batches. Several batches are the parts of one transaction.

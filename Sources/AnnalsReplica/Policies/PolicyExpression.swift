@@ -3,11 +3,11 @@ import AnnalsSQLite
 import GRDB
 import GRDBSQLite
 
-/// Computes the expressions of `sql:` policies, on a connection of its own without a file.
+/// Computes the expressions of `sql:` policies, on a separate connection without a file.
 ///
 /// An expression may come from another replica through the log, so it must be harmless: it has no tables, no attached files and no
-/// extensions, and a limit on its work. It can use `:base`, `:stored`, `:incoming` and the columns of the stored row by their
-/// names.
+/// extensions, and the number of its steps is limited. It can use `:base`, `:stored`, `:incoming` and the columns of the stored row
+/// by their names.
 package final class PolicyExpression: Sendable {
     package enum Failure: Error, Hashable {
         /// SQLite refuses the expression. The text is SQLite's message.

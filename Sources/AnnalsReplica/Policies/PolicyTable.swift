@@ -7,7 +7,7 @@ package import GRDB
 /// A policy in force, and its scope.
 public struct PolicyInForce: Hashable, Sendable {
     public var setting: PolicySetting
-    /// Whether it is set only on this replica, for its own work. Otherwise it is a policy of the space.
+    /// Whether it is set only on this replica, for its own transactions. Otherwise it is a policy of the space.
     public var isOverride: Bool
 }
 

@@ -8,7 +8,7 @@ package import GRDB
 /// Integer keys that were renumbered, according to the journal. The author of a conflict refers to rows by keys that may have
 /// changed.
 ///
-/// Only renumberings of the same push are used. Later work of the same author uses an old number for the row that has it now.
+/// Only renumberings of the same push are used. Later transactions of the author use an old number for the row that has it now.
 package struct RenumberedKeys {
     private var numbers: [String: [Value: Value]] = [:]
 

@@ -4,7 +4,7 @@ import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
-/// Changes a row to what a person decided about a conflict, after a comparison with the current row.
+/// Changes a row as a user decided about a conflict, after a comparison with the current row.
 package struct Resolving {
     package let row: ManualEdit
     package let conflict: Conflict

@@ -12,7 +12,7 @@ package struct FollowedRelay: Sendable {
     package var status: ExchangeStatus
     /// The last position that both logs have.
     package var position: Position
-    /// Transactions of the log that the relay lost. They are in the outbox now, before all other work.
+    /// Transactions of the log that the relay lost. They are in the outbox now, before all other transactions.
     package var transactions: Int
 
     package init(status: ExchangeStatus, position: Position, transactions: Int) {

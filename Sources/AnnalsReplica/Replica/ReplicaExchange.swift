@@ -11,13 +11,13 @@ package import GRDB
 package struct ExchangeStatus: Sendable {
     package var replica: ReplicaID
     package var space: SpaceName
-    /// What this replica knows of the log. The relay's log must agree with it.
+    /// The part of the log that this replica has seen. The relay's log must agree with it.
     package var seen: LogMark
     package var position: Position { seen.position }
     /// The position up to which the log was received. Beyond `position` there are only parts of a transaction without its last part.
     package var pulled: Position
     package var head: Position
-    /// The last position of this replica's own work that the relay has confirmed. It can be beyond `position`.
+    /// The last position of this replica's own entries that the relay has confirmed. It can be beyond `position`.
     package var accepted: Position
     /// Local transactions that the relay has not accepted, including those in the push under way.
     package var outbox: Int
@@ -40,7 +40,7 @@ package struct ExchangeStatus: Sendable {
     package var schemaVersion: Int64 = 1
     /// The space has tables or columns that this store lacks. Their cells are deferred until the store is migrated.
     package var isBehindSchema = false
-    /// Work stays in the outbox until the store is migrated; see `MigrationBarrier`.
+    /// Transactions stay in the outbox until the store is migrated; see `MigrationBarrier`.
     package var isWaitingForMigration = false
 
     /// The relay has entries that are not applied here, or may have more.
@@ -143,7 +143,7 @@ package struct ReplicaExchange {
         var limits = step.outboxLimits
         // While a space is created, only its first entry is sent, because its first rows may be copied again.
         if try Meta(db).text(.joinStage) != nil { limits.pushTransactions = 1 }
-        // A store that follows a restored relay sends its schema again, before the work that uses it.
+        // A store that follows a restored relay sends its schema again, before the transactions that use it.
         if try Meta(db).integer(.isCopy) != nil { try PendingSchemaEntries.moveFirst(db) }
         let cipher = try step.cipher()
         var new = try Push.freeze(db, state, layouts: step.layouts(), limits: limits, cipher: cipher).map { try frozen($0, part: 0) }
@@ -210,9 +210,9 @@ package struct ReplicaExchange {
         SettledPush(status: try status(), transactions: 0, changes: 0)
     }
 
-    /// The relay has other work under this replica's counters. So the file is a copy of a replica, or a restored backup. It becomes
-    /// a new replica. Its transactions keep their ids, so those that the other copy has pushed already are recognized and dropped when
-    /// they are pulled (merge rule 39).
+    /// The relay has other transactions under this replica's counters. So the file is a copy of a replica, or a restored backup. It
+    /// becomes a new replica. Its transactions keep their ids, so those that the other copy has pushed already are recognized and
+    /// dropped when they are pulled (merge rule 39).
     private mutating func takeNewIdentity() throws -> SettledPush {
         // From now on the writes of the other file belong to another author.
         try AuthorChains.save(db, nil, of: state.replica)

@@ -61,7 +61,7 @@ public struct ReplicaState: Sendable {
         self.passed = passed
     }
 
-    /// What this replica knows of the log.
+    /// The part of the log that this replica has seen.
     package var seen: LogMark { LogMark(lineage: lineage, position: position, digest: logDigest, replica: replica) }
 
     /// The same, in the form that its batches carry.

@@ -4,10 +4,10 @@ import AnnalsSQLite
 import AnnalsWire
 package import GRDB
 
-/// Work that must not be pushed before the store is migrated: deletes of rows, and changes of referenced columns, in tables that the
-/// missing tables or columns refer to. The store cannot know which rows are referenced.
+/// Changes that must not be pushed before the store is migrated: deletes of rows, and changes of referenced columns, in tables that
+/// the missing tables or columns refer to. The store cannot know which rows are referenced.
 ///
-/// All other work of a replica that is behind continues.
+/// A replica that is behind pushes all other changes.
 package struct MigrationBarrier {
     private let db: Database
     /// The referenced columns of each parent table.

@@ -36,8 +36,8 @@ package enum PendingSchemaEntries {
         return try Data.fetchAll(db, sql: sql, arguments: [Kind.rows.rawValue, Data(entry.bytes)]).compactMap { TransactionID(bytes: $0) }
     }
 
-    /// Moves the transactions with additions before all other work. Older work is then repeated on the new columns. No push may be under
-    /// way.
+    /// Moves the transactions with additions before all others. Older transactions are then repeated on the new columns. No push may be
+    /// under way.
     static func moveFirst(_ db: Database) throws {
         for sequence in try sequences(db, .schema).reversed() {
             let first = try Outbox.first(db) ?? 0
@@ -82,8 +82,8 @@ package enum PendingSchemaEntries {
 }
 
 extension OutboxFiller {
-    /// Appends the store's schema additions to the outbox, if neither the space nor the outbox has them. Must be called before new work
-    /// is moved to the outbox.
+    /// Appends the store's schema additions to the outbox, if neither the space nor the outbox has them. Must be called before new
+    /// transactions are moved to the outbox.
     ///
     /// Returns the transaction that carries them; nil if there are none.
     @discardableResult

@@ -10,7 +10,7 @@ package import GRDB
 /// dropped, and the new one is renamed. The capture triggers are dropped with the old table, and they prevent `DROP COLUMN`. So before
 /// such a statement the rows are copied and the triggers are removed. When the table exists again under its name, the triggers return
 /// and the differences of the rows are logged. So history continues. After a rebuild by another program, which Annals did not see,
-/// history begins anew (`Drift`).
+/// history starts again (`Drift`).
 package final class RebuiltTables {
     private struct Aside {
         var list: TrackedTable
@@ -30,7 +30,7 @@ package final class RebuiltTables {
     // MARK: Before the statement
 
     /// Copies the rows of a tracked table and removes its capture triggers. If rows have, or had, NULL in the key, nothing is copied, and
-    /// history begins anew as after any rebuild.
+    /// history starts again as after any rebuild.
     ///
     /// - Parameters:
     ///   - name: The current name of the table. The migration may have changed it.

@@ -5,7 +5,7 @@ import AnnalsSQLite
 import GRDB
 import GRDBSQLite
 
-/// Tests schema statements of other replicas in an empty database of its own, where they can do no harm.
+/// Tests schema statements of other replicas in a separate empty database, where they can do no harm.
 ///
 /// SQLite parses them, and asks an authorizer about each action before it does anything. So there is no second grammar that could
 /// understand a statement differently. Allowed are tables and indexes with their columns, constraints and expressions of SQLite's own

@@ -26,7 +26,7 @@ package struct LogContents: Sendable {
 
     /// The differences to a clone at the same position, except differences of rows; empty if there are none.
     ///
-    /// Differences that honest replicas have are left out. Highest keys also count unsent work, and a wrong one loses no row. Each store
+    /// Differences that honest replicas have are left out. Highest keys also count unsent rows, and a wrong one loses no row. Each store
     /// deletes conflicts from its journal by its own rule, after its users have seen them. Defaults of columns that the space began with,
     /// indexes that are not unique, views, triggers and untracked tables belong to each store. A clone limits its clock by the relay's.
     package func differences(of clone: LogContents) -> [String] {

@@ -15,7 +15,7 @@ package import GRDB
 ///    names, in the order of the names. Names are in lower case, A–Z only, as SQLite compares them, and ordered by bytes.
 /// 3. After each table its rows, in the order of the key: the byte 2, and the values in the order of the columns' names.
 ///    The key's columns are used in the order of the declaration. They hold no NULL, since rows with NULL in the key are local
-///    and left out. Numbers come first, by size, then text, then blobs, both by bytes, whatever collation is declared.
+///    and left out. Numbers come first, by size, then text, then blobs, both by bytes. Declared collations are ignored.
 /// 4. At the end the byte 0.
 ///
 /// In a space, the names are the canonical names of tables and columns. They do not depend on local names.

@@ -22,7 +22,7 @@ package final class ReferenceChecks {
 
     /// The session owns this object.
     private unowned let session: MergeSession
-    /// The log entry that is being applied; nil for other work.
+    /// The position of the log entry that is being applied; nil for other changes.
     package var position: Position?
     /// Each with the last entry that left the reference dangling.
     private var suspects: [Dangling: Position?] = [:]

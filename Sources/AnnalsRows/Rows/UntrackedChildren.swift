@@ -53,7 +53,7 @@ package final class UntrackedChildren {
         }
     }
 
-    /// To be called before COMMIT. Does the actions of the foreign keys whose parents are gone.
+    /// Call it before COMMIT. It does the actions of the foreign keys with deleted parents.
     ///
     /// - Throws: `AnnalsError` with code `constraint` if an action cannot be done.
     package func settle() throws {

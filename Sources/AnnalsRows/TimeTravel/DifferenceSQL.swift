@@ -60,7 +60,7 @@ struct DifferenceSQL {
         """ + dropped.map { "DROP TRIGGER IF EXISTS \(SQL.quote($0.name));\n" }.joined()
     }
 
-    /// The semicolon is on a line of its own, because a comment at the end of the trigger could hide it.
+    /// The semicolon is on a separate line, because a comment at the end of the trigger could hide it.
     var foot: String {
         dropped.map { "\($0.sql)\n;\n" }.joined() + "COMMIT;\nPRAGMA ignore_check_constraints = OFF;\n"
     }

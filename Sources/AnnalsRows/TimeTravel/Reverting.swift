@@ -131,7 +131,7 @@ package final class Reverting {
     private func update(_ table: RowTable, _ row: [Value], _ target: [Value]) throws {
         guard row != target else { return }
         try refusing(table, row) {
-            // A key with another spelling compares as equal, but is a change of its own.
+            // A key with another spelling compares as equal, but the new spelling is a change.
             if table.key(of: row) == table.key(of: target) {
                 try table.update(row, to: target)
             } else {

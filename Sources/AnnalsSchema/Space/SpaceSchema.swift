@@ -103,7 +103,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         added[table.foldedIdentifier]?.contains { $0.isSameIdentifier(as: column) } ?? false
     }
 
-    /// Adds an entry's additions. Each entry of the log raises the version by one, whatever number its author gave it.
+    /// Adds an entry's additions. Each entry of the log raises the version by one. The number that its author gave is ignored.
     package mutating func add(_ additions: SchemaAdditions) {
         version = min(version, CountedNumbers.range.upperBound - 1) + 1
         tables += additions.tables

@@ -195,7 +195,7 @@ struct MigrationOffering {
         guard try StoreSchema.exists(db), try ReplicaState.load(db) != nil else { return nil }
     }
 
-    /// Moves earlier writes into the outbox as transactions of their own.
+    /// Moves earlier writes into the outbox as separate transactions.
     func begin() throws {
         try step.filler().fill()
     }

@@ -63,9 +63,9 @@ public struct RemoteChanges: AsyncSequence, Sendable {
         fileprivate let source: Result<any CommitNotices, any Error>
         fileprivate var told: HistoryToken?
         fileprivate var foreign: Int
-        /// Check before waiting.
+        /// Whether to check before waiting.
         fileprivate var isDue: Bool
-        /// History must still reach back to `told`, because the caller gave that token.
+        /// Whether history must still reach back to `told`, because the caller gave that token.
         fileprivate var mustHold: Bool
 
         /// - Throws: `AnnalsError`, with code `notTracked` if there is no history, `tokenExpired` or `tokenUnknown` if the sequence

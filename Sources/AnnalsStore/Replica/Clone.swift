@@ -18,7 +18,7 @@ extension Store {
     ///   - membership: the replica's membership in its space.
     ///   - configuration: how the store is opened.
     ///   - relayTime: the relay's clock, in milliseconds since 1970; nil if unknown. The replica's clock starts at most one minute
-    ///     after this time or the machine's clock, whatever time the snapshot contains.
+    ///     after this time or the machine's clock, even if the snapshot contains a later time.
     ///   - logDigest: returns the log's running digest at the snapshot's position, if known.
     /// - Throws: `AnnalsError`; code `corruptBatch`, `schemaRefused` or `newerFormat` if the snapshot cannot be used.
     package static func fromSnapshot(

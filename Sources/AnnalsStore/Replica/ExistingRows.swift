@@ -180,7 +180,7 @@ private struct JoiningRows {
         try session.untrackedChildren.follow(renamed)
     }
 
-    // MARK: This store's rows on top
+    // MARK: Rebasing this store's rows
 
     private mutating func rebase(_ base: MergePolicies) throws {
         let mark = session.historyMark()

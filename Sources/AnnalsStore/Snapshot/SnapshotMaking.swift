@@ -154,7 +154,7 @@ extension Store {
     ///     let rows = try await generation.read { db in try Invoice.fetchAll(db) }
     ///     let total = try await generation.read { db in try Invoice.select(sum(Column("amount")), as: Int.self).fetchOne(db) }
     ///
-    /// It exists as long as the snapshot is held. Meanwhile nobody is blocked, but the -wal file grows because it cannot be reused.
+    /// It exists as long as the snapshot is held. It blocks no reader or writer, but the -wal file grows because it cannot be reused.
     /// So hold a generation only as long as a screen or a report needs it.
     ///
     /// - Throws: `AnnalsError` with code `usage` for an in-memory store and for a file that is not in WAL mode, where a long reader

@@ -45,8 +45,8 @@ extension Store {
 
     /// Lets a consumer process the next transactions that it has not read, and moves its position in the same SQLite transaction.
     ///
-    /// The work's own writes are recorded as a transaction with the consumer's name as the author. So a request that excludes that
-    /// author does not return the consumer's own writes.
+    /// Writes in `work` are recorded as a transaction with the consumer's name as the author. So a request that excludes that author
+    /// does not return the consumer's own writes.
     ///
     /// - Parameters:
     ///   - consumer: the reader of history.

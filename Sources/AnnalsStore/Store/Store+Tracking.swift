@@ -124,8 +124,8 @@ extension Store {
 }
 
 extension Store {
-    /// SHA-256 of the tracked rows. It is equal on replicas with equal rows, whatever the layout of their files and their local
-    /// names are. Generated columns are left out.
+    /// SHA-256 of the tracked rows. It is equal on replicas with equal rows. It does not depend on the layout of the file and on local
+    /// names. Generated columns are left out.
     public func digest() async throws -> Digest {
         try await read { try StoreDigest.rows($0) }
     }

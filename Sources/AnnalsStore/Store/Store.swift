@@ -157,7 +157,7 @@ public final class Store: Sendable {
 
     // MARK: Access for the rest of the module
 
-    /// Runs work on the calling thread and translates its errors.
+    /// Runs `work` on the calling thread and translates its errors.
     func blocking<T>(_ operation: String, _ body: (any DatabaseWriter) throws -> T) throws -> T {
         do {
             return try body(database)

@@ -28,7 +28,7 @@ struct SyncExamples {
         let old = SpaceKey.random().line
         let ring = try SpaceKeyRing(text: old + "\n" + SpaceKey.random().line)
         #expect(ring.keys.count == 2)
-        let line = SpaceKey.random().line  // once, to be handed to every device by a way that is safe
+        let line = SpaceKey.random().line  // once; copy it to each device in a safe way
         var configuration = Store.Configuration()
         configuration.spaceKeys = try SpaceKeyRing(text: line)
         #expect(configuration.spaceKeys?.keys.map(\.line) == [line])

@@ -11,7 +11,7 @@ extension Store {
     ///     try await store.migrate(stages) { progress in print("\(progress.completed) of \(progress.total)") }
     ///
     /// In a store that is joined to a space, additions go to the space as in `migrate(label:renames:tracking:rebuilding:_:)`.
-    /// Changes that a space does not accept do not prevent the migration: `sync` reports them, and local work can continue.
+    /// Changes that a space does not accept do not prevent the migration: `sync` reports them, and local writes can continue.
     ///
     /// - Parameters:
     ///   - manager: the versions and the stages between them.
