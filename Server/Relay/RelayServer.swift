@@ -59,11 +59,6 @@ package struct RelayServer: Service {
         try await group.run()
     }
 
-    /// Reloads the certificate, like SIGHUP. New connections use it; files that cannot be used change nothing.
-    package func reloadCertificate() {
-        identities?.reload()
-    }
-
     /// Serves until the graceful shutdown of the group or the cancellation of the task.
     ///
     /// Throws `AnnalsError`: the error of opening the storage, and `.configuration` if the relay cannot listen at the

@@ -19,7 +19,6 @@ final class HeadListener: Sendable {
     /// Used only on the queue.
     private final class State: @unchecked Sendable {
         let connection: PostgresConnection
-        var isListening = false
         var isClosed = false
         var source: (any DispatchSourceRead)?
         init(_ connection: PostgresConnection) { self.connection = connection }

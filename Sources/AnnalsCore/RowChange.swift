@@ -8,6 +8,19 @@ package enum RowChange: Hashable, Sendable {
     case update(key: [Value], columns: [ColumnChange])
     /// The old values of all columns.
     case delete([Value])
+
+    /// The change between two rows; nil if they are equal. `key` has the indexes of the key's columns.
+    package init?(old: [Value]?, new: [Value]?, key: [Int]) {
+        switch (old, new) {
+        case (nil, nil): return nil
+        case (nil, let new?): self = .insert(new)
+        case (let old?, nil): self = .delete(old)
+        case (let old?, let new?):
+            let columns = old.indices.filter { old[$0] != new[$0] }.map { ColumnChange(column: $0, old: old[$0], new: new[$0]) }
+            guard !columns.isEmpty else { return nil }
+            self = .update(key: key.map { old[$0] }, columns: columns)
+        }
+    }
 }
 
 /// The old and the new value of one column in an update.

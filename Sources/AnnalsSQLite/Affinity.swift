@@ -21,11 +21,4 @@ package enum Affinity: String, Hashable, Codable, Sendable, CaseIterable {
             self = .numeric
         }
     }
-
-    /// Whether the column can contain both 1 and 1.0. `IS NOT` treats these values as equal.
-    ///
-    /// INTEGER and NUMERIC convert 1.0 to 1, REAL converts 1 to 1.0, and TEXT converts both to text.
-    package var keepsIntegralReals: Bool {
-        self == .blob || self == .any
-    }
 }

@@ -272,23 +272,6 @@ package final class PreparedStatement {
         }
     }
 
-    /// Whether two columns of the current row have the same storage class and bytes.
-    package func column(_ column: Int, equalsColumn other: Int) -> Bool {
-        let index = Int32(column)
-        let type = sqlite3_column_type(statement, index)
-        guard type == sqlite3_column_type(statement, Int32(other)) else { return false }
-        switch type {
-        case SQLITE_INTEGER: return sqlite3_column_int64(statement, index) == sqlite3_column_int64(statement, Int32(other))
-        case SQLITE_FLOAT:
-            let left = sqlite3_column_double(statement, index)
-            let right = sqlite3_column_double(statement, Int32(other))
-            return (left + 0).bitPattern == (right + 0).bitPattern
-        case SQLITE_TEXT: return Self.equal(textBytes(column), textBytes(other))
-        case SQLITE_BLOB: return Self.equal(blobBytes(column), blobBytes(other))
-        default: return true
-        }
-    }
-
     /// Hashes a column's storage class and bytes.
     package func hash(_ column: Int, into hasher: inout Hasher) {
         let index = Int32(column)

@@ -110,8 +110,6 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
         case cascade = "CASCADE"
     }
 
-    package var isVirtual: Bool { kind == .virtual }
-
     /// Whether a row's key can hold NULL. SQLite allows it outside WITHOUT ROWID tables unless a key column is NOT NULL. Such rows
     /// are captured by rowid and are not synced.
     package var keyMayBeNull: Bool {

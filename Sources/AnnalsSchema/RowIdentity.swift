@@ -30,7 +30,7 @@ package struct IdentityRule: Hashable, Sendable {
     /// A key that holds NULL is compared value by value if there is no rowid.
     package func identity(of row: [Value], rowid: Int64? = nil) -> RowIdentity {
         if let rowid, key.contains(where: { row[$0].isNull }) { return .rowid(rowid) }
-        return .key(zip(key, collations).map { Self.folded(row[$0], collation: $1) })
+        return .key(key.indices.map { Self.folded(row[key[$0]], collation: collations[$0]) })
     }
 
     /// One representative of all values that compare equal to this one.

@@ -69,7 +69,7 @@ package struct BatchEncoder {
     /// The number of appended transactions.
     package var transactionCount: Int { items.count }
 
-    /// The size of the bodies so far, in bytes. See `WireLimits.batchTargetBytes`.
+    /// The size of the bodies so far, in bytes.
     package private(set) var plainBytes = 0
 
     /// Adds the layout of a table that bodies refer to by this number. The order of layouts and bodies does not matter.

@@ -91,14 +91,6 @@ public struct PushAnswer: Hashable, Sendable {
         self.receivedAt = receivedAt
         self.page = page
     }
-
-    /// Whether the answer is definite, so that the author may rewrite the transactions that were not accepted.
-    package var isDefinite: Bool {
-        switch outcome {
-        case .wait, .partsMissing: false
-        default: true
-        }
-    }
 }
 
 extension PushAnswer {

@@ -24,8 +24,6 @@ package enum WireLimits {
     /// The sections of a body that have no change. Repeated bytes pack so well that a small batch could contain
     /// millions of them.
     package static let maximumEmptySections = 1_024
-    /// The unpacked size in bytes at which an author starts another batch.
-    package static let batchTargetBytes = 1 << 20
     /// The size of batches in bytes at which a relay ends a page. A page has at least one frame.
     package static let pageTargetBytes = 1 << 20
     /// The largest value that a reader may pass as `limit`, in bytes.

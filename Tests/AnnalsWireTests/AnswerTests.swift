@@ -52,7 +52,6 @@ import Testing
         #expect(try PushAnswer.decode(answer.encode()) == answer)
         answer.page = Self.page
         #expect(try PushAnswer.decode(answer.encode()) == answer)
-        #expect(answer.isDefinite == (outcome != .wait(milliseconds: 1_500)))
     }
 
     @Test func `every flipped bit and every truncation is noticed`() throws {

@@ -27,16 +27,7 @@ package struct NetChange: Hashable, Sendable {
     }
 
     /// The change in the form of history and the wire; nil if the rows are equal.
-    package func rowChange(key: [Int]) -> RowChange? {
-        switch (old, new) {
-        case (nil, nil): return nil
-        case (nil, let new?): return .insert(new)
-        case (let old?, nil): return .delete(old)
-        case (let old?, let new?):
-            let columns = old.indices.filter { old[$0] != new[$0] }.map { ColumnChange(column: $0, old: old[$0], new: new[$0]) }
-            return columns.isEmpty ? nil : .update(key: key.map { old[$0] }, columns: columns)
-        }
-    }
+    package func rowChange(key: [Int]) -> RowChange? { RowChange(old: old, new: new, key: key) }
 }
 
 /// Computes the net changes of rows from the raw changes of one transaction in one table.

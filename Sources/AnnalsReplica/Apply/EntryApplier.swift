@@ -41,12 +41,6 @@ package struct EntryApplier {
         self.observe = observe
     }
 
-    /// Applies the body. `layouts` has the layouts that its table references refer to. Returns the number of changes.
-    @discardableResult
-    package func apply(_ reader: BodyReader, layouts: [Int: TableLayout]) throws -> Int {
-        try apply(TransactionParts(reader, layouts: layouts))
-    }
-
     /// Applies a transaction in parts. Each pass reads all parts.
     @discardableResult
     package func apply(_ content: TransactionParts) throws -> Int {

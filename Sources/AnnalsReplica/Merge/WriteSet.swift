@@ -49,14 +49,5 @@ package struct WriteSet {
 
 extension WriteSet.Row {
     /// The row as a change of a transaction; nil if nothing changed.
-    package var change: RowChange? {
-        switch (old, new) {
-        case (nil, nil): return nil
-        case (nil, let new?): return .insert(new)
-        case (let old?, nil): return .delete(old)
-        case (let old?, let new?):
-            let columns = old.indices.filter { old[$0] != new[$0] }.map { ColumnChange(column: $0, old: old[$0], new: new[$0]) }
-            return columns.isEmpty ? nil : .update(key: table.key(of: old), columns: columns)
-        }
-    }
+    package var change: RowChange? { RowChange(old: old, new: new, key: table.definition.primaryKey) }
 }

@@ -109,22 +109,10 @@ package struct OutboxFiller {
         builder.decide(decisions)
         var highest: [String: Int64] = [:]
         try changes.forEach(in: row.number("number")) { table, row in
-            var change: RowChange?
-            switch (row.old, row.new) {
-            case (nil, let new?):
-                change = .insert(new)
-                if let place = table.definition.rowidAlias, let key = new[place].integer {
-                    highest[table.first.name] = max(highest[table.first.name] ?? 0, key)
-                }
-            case (let old?, nil):
-                change = .delete(old)
-            case (let old?, let new?):
-                let columns = old.indices.filter { old[$0] != new[$0] }.map { ColumnChange(column: $0, old: old[$0], new: new[$0]) }
-                if !columns.isEmpty { change = .update(key: table.definition.primaryKey.map { old[$0] }, columns: columns) }
-            default:
-                break
+            guard let change = RowChange(old: row.old, new: row.new, key: table.definition.primaryKey) else { return }
+            if case .insert(let new) = change, let place = table.definition.rowidAlias, let key = new[place].integer {
+                highest[table.first.name] = max(highest[table.first.name] ?? 0, key)
             }
-            guard let change else { return }
             builder.beginTable(table.id)
             try builder.add(change, mark: nil, old: row.old, new: row.new, leftOut: row.leftOut, rules: table.rules)
         }

@@ -174,7 +174,6 @@ private final class KeySearch {
     let translation: LayoutTranslation
     /// The transaction that `newest` returned last.
     private(set) var lastFound: Int64?
-    private let keyCount: Int
     private let end: PreparedStatement
     private let change: PreparedStatement
     private let span: PreparedStatement
@@ -185,7 +184,6 @@ private final class KeySearch {
         let places = definition.primaryKey.compactMap { place in layout.columns.indices.first { translation.place($0) == place } }
         guard places.count == definition.primaryKey.count else { return nil }
         self.translation = translation
-        keyCount = places.count
         func isKey(_ prefix: String) -> String {
             let terms = zip(places, definition.primaryKeyCollations).enumerated().map { index, part in
                 "\(prefix)\(part.0) = ?\(index + 2) COLLATE \(Collation.isBuiltIn(part.1) ? part.1 : Collation.binary)"

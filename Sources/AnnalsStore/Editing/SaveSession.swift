@@ -54,14 +54,6 @@ package final class SaveSession {
         try session.prepared(table.lookup()).row(for: key, columns: table.columns.count)
     }
 
-    /// The row that was just inserted into a table with rowids.
-    package func lastInsertedRow(of table: DeclaredTable) throws -> [Value]? {
-        guard !table.isWithoutRowid, let name = table.rowidName else { return nil }
-        let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
-        let statement = try session.prepared("SELECT \(columns) FROM \(SQL.quote(table.name)) WHERE \(name) = ?1")
-        return try statement.row(for: [.integer(db.lastInsertedRowID)], columns: table.columns.count)
-    }
-
     /// The value that the column would hold if this value were written to it.
     package func asStored(_ value: Value, _ place: Int, of table: DeclaredTable) throws -> Value {
         try session.asStored(value, in: table.columns[place])
