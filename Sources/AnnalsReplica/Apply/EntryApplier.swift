@@ -3,7 +3,7 @@ import AnnalsMerge
 package import AnnalsRows
 import AnnalsSchema
 import AnnalsSQLite
-package import AnnalsWire
+import AnnalsWire
 import GRDB
 
 /// Applies the body of one transaction to the rows, verbatim, forward or backward.

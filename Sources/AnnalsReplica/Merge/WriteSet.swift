@@ -1,6 +1,7 @@
 package import AnnalsCore
 import AnnalsMerge
 package import AnnalsRows
+import AnnalsSchema
 
 /// The net changes of a transaction after it was repeated: one change for each row.
 package struct WriteSet {
