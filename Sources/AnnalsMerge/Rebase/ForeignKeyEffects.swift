@@ -12,6 +12,15 @@ package struct ForeignKeyEffect {
     let reason: Reason?
 }
 
+/// A candidate key that a row had before the transaction, and that another row has after it.
+package struct ReassignedKey {
+    package let name: CandidateKey
+    package let table: MergeTable
+    /// The row that had the key, as it was found.
+    package let row: [Value]
+    let number: Int
+}
+
 /// What foreign keys declare for rows that the author had not seen (merge rules 27 and 31). Children of a parent that has
 /// another key now follow it. Children of a parent that is gone do what ON DELETE declares, as part of the transaction.
 struct ForeignKeyEffects {
@@ -30,6 +39,39 @@ struct ForeignKeyEffects {
         // A reference that was broken before the transaction is not its effect.
         guard let name = table.parentName(foreignKey, in: row), let parent = state.formerNames[name] else { return nil }
         return try effect(on: row, in: table, foreignKey, parent: parent)
+    }
+
+    // MARK: Keys that another row has now
+
+    /// In the order of the rows in play.
+    func reassignedKeys() -> [ReassignedKey] {
+        guard !state.formerNames.isEmpty else { return [] }
+        var given: Set<CandidateKey> = []
+        for row in state.rows where row.table.isReferenced && row.before != row.after {
+            if let after = row.after { given.formUnion(row.table.names(of: after)) }
+        }
+        return state.rows.indices.flatMap { number in
+            let row = state.rows[number]
+            guard row.table.isReferenced, let before = row.before, before != row.after else { return [ReassignedKey]() }
+            return row.table.names(of: before).filter { state.formerNames[$0] == number && given.contains($0) }
+                .map { ReassignedKey(name: $0, table: row.table, row: before, number: number) }
+        }
+    }
+
+    /// The reference has a parent, but not the one that its author meant. nil if the transaction set the reference, or if no other
+    /// author wrote it after the transaction's base: then the transaction's author had seen it, and left it.
+    func effect(on row: [Value], in table: MergeTable, _ foreignKey: Int, to key: ReassignedKey) throws -> ForeignKeyEffect? {
+        guard table.parentName(foreignKey, in: row) == key.name else { return nil }
+        let columnIndexes = table.references[foreignKey].columnIndexes
+        let name = table.keyName(of: row)
+        let number = state.presentKeys[name]
+        if let number {
+            guard let before = state.rows[number].before, columnIndexes.allSatisfy({ before[$0] == row[$0] }) else { return nil }
+        }
+        guard let lineage = number.flatMap({ state.rows[$0].lineage }) ?? state.lineage(of: name),
+            columnIndexes.contains(where: { state.context.lineage[lineage].writer(of: $0) != nil })
+        else { return nil }
+        return try effect(on: row, in: table, foreignKey, parent: key.number)
     }
 
     /// The transaction set the reference. It does what the foreign key declares, then loses the columns, then all.

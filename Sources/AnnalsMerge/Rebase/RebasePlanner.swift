@@ -112,6 +112,17 @@ package final class RebasePlanner {
         try ForeignKeyEffects(state: state).effect(on: row, in: table, foreignKey)
     }
 
+    /// The keys that rows of the plan had and that the transaction gave to other rows. Children that the author had not seen may
+    /// refer to them. Asked when all rows are written.
+    package func reassignedKeys() -> [ReassignedKey] {
+        ForeignKeyEffects(state: state).reassignedKeys()
+    }
+
+    /// What is to be written for a stored row that refers to a reassigned key, if anything.
+    package func referring(_ row: [Value], in table: MergeTable, foreignKey: Int, to key: ReassignedKey) throws -> ForeignKeyEffect? {
+        try ForeignKeyEffects(state: state).effect(on: row, in: table, foreignKey, to: key)
+    }
+
     /// The store took the effect of a foreign key.
     package func performed(_ effect: ForeignKeyEffect) {
         ForeignKeyEffects(state: state).performed(effect)

@@ -63,7 +63,8 @@ final class RebaseState {
         return rows.count - 1
     }
 
-    private func lineage(of name: CandidateKey) -> RowLineage.ID? {
+    /// The lineage of the row that has a key before this transaction. nil if no pulled entry and no earlier transaction touched it.
+    func lineage(of name: CandidateKey) -> RowLineage.ID? {
         if case .life(let id) = context.lineage.occupant(of: name) { id } else { nil }
     }
 

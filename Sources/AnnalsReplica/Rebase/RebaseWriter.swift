@@ -69,6 +69,8 @@ struct RebaseWriter {
 
     /// What foreign keys declare for rows that the author had not seen (merge rules 27 and 31).
     private func performForeignKeyEffects() throws {
+        try followReassignedKeys()
+        guard planner.isSettled else { return }
         for _ in 0..<ApplyLimits.effectRounds {
             let dangling = try session.checks.takeDangling()
             guard !dangling.isEmpty else { return }
@@ -78,12 +80,38 @@ struct RebaseWriter {
         throw planner.unsettled
     }
 
+    /// A child that refers to a key which another row has now. All are found before one is written: a child that follows its
+    /// parent may refer to another reassigned key afterwards.
+    private func followReassignedKeys() throws {
+        var found: [(key: ReassignedKey, child: RowTable, foreignKey: Int, row: [Value])] = []
+        for key in planner.reassignedKeys() {
+            for (child, foreignKey) in session.children(of: key.table.name)
+            where child.mergeTable.references[foreignKey].parent?.index.places == key.name.places {
+                for row in try session.children(child, child.references[foreignKey], of: key.row, in: key.table.name) {
+                    if let stored = try child.row(row) { found.append((key, child, foreignKey, stored)) }
+                }
+            }
+        }
+        for (key, child, foreignKey, row) in found {
+            // The effect of another reference may have changed the child.
+            guard let row = try child.row(child.key(of: row)) else { continue }
+            if let effect = try planner.referring(row, in: child.mergeTable, foreignKey: foreignKey, to: key) {
+                try perform(effect, on: row, in: child)
+            }
+        }
+    }
+
     private func settle(_ dangling: ReferenceChecks.Dangling) throws {
         let table = try session.table(named: dangling.child.table)
         let reference = table.references[dangling.foreignKey]
         // An effect that was performed meanwhile may have changed the child or restored the parent's key.
         guard let row = try table.row(dangling.child.key), try !session.parentExists(table, reference, row) else { return }
-        guard let effect = try planner.dangling(row, in: table.mergeTable, foreignKey: dangling.foreignKey) else { return }
+        if let effect = try planner.dangling(row, in: table.mergeTable, foreignKey: dangling.foreignKey) {
+            try perform(effect, on: row, in: table)
+        }
+    }
+
+    private func perform(_ effect: ForeignKeyEffect, on row: [Value], in table: RowTable) throws {
         if let new = effect.new {
             try change(row, to: new, in: table, effect)
         } else {

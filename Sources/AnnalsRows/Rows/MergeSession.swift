@@ -127,6 +127,13 @@ package final class MergeSession {
 
     /// Keys of rows that reference the old tuple of `parentRow`, if no other row has this tuple now.
     func orphans(_ child: RowTable, _ key: ParentReference, of parentRow: [Value], in parent: String) throws -> [[Value]] {
+        try children(child, key, of: parentRow, in: parent, onlyOrphans: true)
+    }
+
+    /// Keys of rows that reference the old tuple of `parentRow`, whichever row has this tuple now.
+    package func children(
+        _ child: RowTable, _ key: ParentReference, of parentRow: [Value], in parent: String, onlyOrphans: Bool = false
+    ) throws -> [[Value]] {
         let parentTable = try table(named: parent)
         let tuple = key.parentColumns.map { column in parentTable.definition.place(of: column).map { parentRow[$0] } ?? .null }
         if tuple.contains(where: \.isNull) { return [] }
@@ -137,7 +144,8 @@ package final class MergeSession {
         let list = parentColumns.joined(separator: ", ")
         let gone = "(SELECT \(list) FROM \(SQL.quote(key.parentTable)) WHERE 0 UNION ALL SELECT \(bound) LIMIT 1) AS gone"
         let conditions = zip(parentColumns, key.places).map { "gone.\($0) = c.\(SQL.quote(child.definition.columns[$1].name))" }
-        let statement = try prepared(orphanQuery(child, key, from: "\(gone), ", where: conditions.joined(separator: " AND ")))
+        let query = childQuery(child, key, from: "\(gone), ", where: conditions.joined(separator: " AND "), onlyOrphans: onlyOrphans)
+        let statement = try prepared(query)
         for (index, value) in tuple.enumerated() { statement.bind(index + 1, value) }
         return try keys(statement, count: child.definition.primaryKey.count)
     }
@@ -145,18 +153,21 @@ package final class MergeSession {
     /// Keys of all rows of a child table with a reference that has no parent.
     func orphans(_ child: RowTable, _ key: ParentReference) throws -> [[Value]] {
         let present = key.places.map { "c.\(SQL.quote(child.definition.columns[$0].name)) IS NOT NULL" }.joined(separator: " AND ")
-        return try keys(prepared(orphanQuery(child, key, from: "", where: present)), count: child.definition.primaryKey.count)
+        let query = childQuery(child, key, from: "", where: present, onlyOrphans: true)
+        return try keys(prepared(query), count: child.definition.primaryKey.count)
     }
 
-    private func orphanQuery(_ child: RowTable, _ key: ParentReference, from source: String, where condition: String) -> String {
+    private func childQuery(
+        _ child: RowTable, _ key: ParentReference, from source: String, where condition: String, onlyOrphans: Bool
+    ) -> String {
         let keyColumns = child.definition.primaryKey.map { "c.\(SQL.quote(child.definition.columns[$0].name))" }
         let match = zip(key.places, key.parentColumns).map { place, column in
             "p.\(SQL.quote(column)) = c.\(SQL.quote(child.definition.columns[place].name))"
         }
+        let orphaned = "AND NOT EXISTS (SELECT 1 FROM \(SQL.quote(key.parentTable)) AS p WHERE \(match.joined(separator: " AND ")))"
         return """
             SELECT \(keyColumns.joined(separator: ", ")) FROM \(source)\(SQL.quote(child.name)) AS c
-            WHERE \(condition)
-              AND NOT EXISTS (SELECT 1 FROM \(SQL.quote(key.parentTable)) AS p WHERE \(match.joined(separator: " AND ")))
+            WHERE \(condition) \(onlyOrphans ? orphaned : "")
             """
     }
 

@@ -168,6 +168,8 @@ extension DictionaryRows {
     }
 
     private func performEffects(_ planner: RebasePlanner) throws {
+        try followReassignedKeys(planner)
+        guard planner.isSettled else { return }
         for _ in 0..<Self.effectRounds {
             var isChanged = false
             for (table, row, foreignKey) in dangling() {
@@ -176,21 +178,39 @@ extension DictionaryRows {
                     let effect = try planner.dangling(row, in: table, foreignKey: foreignKey)
                 else { continue }
                 isChanged = true
-                remove(row, from: table)
-                if let new = effect.new {
-                    switch refusal(of: new, in: table) {
-                    case .unique?: planner.refused(effect, isUnique: true)
-                    case .check?: planner.refused(effect, isUnique: false)
-                    case nil:
-                        put(new, in: table)
-                        planner.performed(effect)
-                    }
-                } else {
-                    planner.performed(effect)
-                }
+                perform(effect, on: row, in: table, planner)
             }
             guard isChanged, planner.isSettled else { return }
         }
         throw planner.unsettled
+    }
+
+    private func followReassignedKeys(_ planner: RebasePlanner) throws {
+        let tables = tables.values.sorted { $0.name < $1.name }
+        let found = planner.reassignedKeys().flatMap { key in
+            tables.flatMap { table in
+                table.references.indices.flatMap { foreignKey in
+                    rows(table.name).filter { table.parentName(foreignKey, in: $0) == key.name }.map { (key, table, foreignKey, $0) }
+                }
+            }
+        }
+        for (key, table, foreignKey, row) in found {
+            guard let row = content[table.name]?[table.keyName(of: row)],
+                let effect = try planner.referring(row, in: table, foreignKey: foreignKey, to: key)
+            else { continue }
+            perform(effect, on: row, in: table, planner)
+        }
+    }
+
+    private func perform(_ effect: ForeignKeyEffect, on row: [Value], in table: MergeTable, _ planner: RebasePlanner) {
+        remove(row, from: table)
+        guard let new = effect.new else { return planner.performed(effect) }
+        switch refusal(of: new, in: table) {
+        case .unique?: planner.refused(effect, isUnique: true)
+        case .check?: planner.refused(effect, isUnique: false)
+        case nil:
+            put(new, in: table)
+            planner.performed(effect)
+        }
     }
 }

@@ -213,6 +213,33 @@ import Testing
         #expect(outcome.lines == [])
     }
 
+    @Test("Unseen children follow two parents that swap their keys")
+    func swappedParents() async throws {
+        let outcome = try await Story.conflict(
+            Self.team + "INSERT INTO team VALUES (2, 'dev');", first: "INSERT INTO person VALUES ('unseen', 1), ('other', 2)",
+            second: "UPDATE team SET id = 9 WHERE id = 1; UPDATE team SET id = 1 WHERE id = 2; UPDATE team SET id = 2 WHERE id = 9")
+        #expect(try await outcome.rows("team") == ["1|dev", "2|ops"])
+        #expect(try await outcome.rows("person") == ["other|1", "seen|2", "unseen|2"])
+        #expect(outcome.lines == [])
+    }
+
+    @Test("An unseen child of a deleted parent does not go to the row that got the parent's key", arguments: ["SET NULL", "RESTRICT"])
+    func deletedParentsKey(_ action: String) async throws {
+        let outcome = try await Story.conflict(
+            """
+            CREATE TABLE team (id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE person (id TEXT PRIMARY KEY NOT NULL, team INTEGER REFERENCES team (id) ON DELETE \(action));
+            INSERT INTO team VALUES (1, 'ops'), (2, 'dev');
+            """,
+            first: "INSERT INTO person VALUES ('unseen', 1)", second: "DELETE FROM team WHERE id = 1; UPDATE team SET id = 1 WHERE id = 2")
+        let (teams, persons) = (try await outcome.rows("team"), try await outcome.rows("person"))
+        if action == "SET NULL" {
+            #expect(teams == ["1|dev"] && persons == ["unseen|NULL"], "\(teams) \(persons)")
+        } else {
+            #expect(teams.contains("1|ops") && persons == ["unseen|1"], "\(teams) \(persons)")
+        }
+    }
+
     @Test("Two moves of one row: the later writer's key stands")
     func twoMoves() async throws {
         let outcome = try await Story.conflict(
