@@ -9,7 +9,7 @@ package import GRDB
 /// recognizes the rename without a declaration, and each column of the list keeps its canonical name (`TableRepair`).
 package enum CanonicalNames {
     package static let schema = """
-        CREATE TABLE IF NOT EXISTS annals_first_names (
+        CREATE TABLE IF NOT EXISTS annals_canonical_names (
             id INTEGER PRIMARY KEY,
             name TEXT NOT NULL,
             columns TEXT NOT NULL
@@ -30,13 +30,13 @@ package enum CanonicalNames {
 
     package static func exist(_ db: Database) throws -> Bool {
         try Bool.fetchOne(
-            db.cachedStatement(sql: "SELECT EXISTS(SELECT 1 FROM main.sqlite_master WHERE name = 'annals_first_names')")) ?? false
+            db.cachedStatement(sql: "SELECT EXISTS(SELECT 1 FROM main.sqlite_master WHERE name = 'annals_canonical_names')")) ?? false
     }
 
     package static func load(_ db: Database) throws -> [Int64: Names] {
         guard try exist(db) else { return [:] }
         var names: [Int64: Names] = [:]
-        for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT id, name, columns FROM main.annals_first_names")) {
+        for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT id, name, columns FROM main.annals_canonical_names")) {
             names[try row.number("id")] = try Names(table: row.value("name"), columns: row.json("columns"))
         }
         return names
@@ -53,7 +53,7 @@ package enum CanonicalNames {
         for (id, names) in names {
             let columns = String(decoding: try encoder.encode(names.columns), as: UTF8.self)
             try db.execute(
-                sql: "INSERT INTO main.annals_first_names (id, name, columns) VALUES (?, ?, ?)", arguments: [id, names.table, columns])
+                sql: "INSERT INTO main.annals_canonical_names (id, name, columns) VALUES (?, ?, ?)", arguments: [id, names.table, columns])
         }
         try StoreSchema.noteSchemaVersion(db)
     }
@@ -67,11 +67,11 @@ package enum CanonicalNames {
 
     package static func forget(_ id: Int64, _ db: Database) throws {
         guard try exist(db) else { return }
-        try db.execute(sql: "DELETE FROM main.annals_first_names WHERE id = ?", arguments: [id])
+        try db.execute(sql: "DELETE FROM main.annals_canonical_names WHERE id = ?", arguments: [id])
     }
 
     package static func drop(_ db: Database) throws {
-        try db.execute(sql: "DROP TABLE IF EXISTS main.annals_first_names")
+        try db.execute(sql: "DROP TABLE IF EXISTS main.annals_canonical_names")
     }
 
     /// Stores the canonical names of lists that had none stored, because their canonical name was their own name. Call it before
@@ -89,8 +89,8 @@ package enum CanonicalNames {
 extension TrackedTable {
     /// The table's layout under its canonical names.
     package var firstLayout: TableLayout {
-        TableLayout(name: first.table, columns: first.columns, key: key.places)
+        TableLayout(name: first.table, columns: first.columns, key: key.columnIndexes)
     }
 
-    package var first: CanonicalNames.Names { firstNames ?? CanonicalNames.Names(table: name, columns: columns) }
+    package var first: CanonicalNames.Names { canonicalNames ?? CanonicalNames.Names(table: name, columns: columns) }
 }

@@ -30,7 +30,7 @@ package struct ConflictTarget: Hashable {
     /// For plain columns, such as those of a primary key.
     package init(columns: [DeclaredTable.IndexColumn]) {
         terms = columns.map(Term.column)
-        columnsConcerned = columns.compactMap(\.place)
+        columnsConcerned = columns.compactMap(\.columnIndex)
     }
 
     package init(_ index: DeclaredTable.UniqueIndex, of table: DeclaredTable) {
@@ -40,20 +40,20 @@ package struct ConflictTarget: Hashable {
         terms = []
         var concerned: [Int]? = []
         for (number, column) in index.columns.enumerated() {
-            if let place = column.place {
+            if let columnIndex = column.columnIndex {
                 terms.append(.column(column))
-                concerned?.append(place)
+                concerned?.append(columnIndex)
             } else if let name = column.name {
                 let computed = table.generationExpression(of: name) ?? SQL.quote(name)
                 terms.append(.expression(stored: SQL.quote(name), computed: computed, collation: column.collation))
-                concerned = concerned.flatMap { known in table.places(in: SQL.quote(name)).map { known + $0 } }
+                concerned = concerned.flatMap { known in table.columnIndexes(in: SQL.quote(name)).map { known + $0 } }
             } else {
                 let sql = number < parts.count ? "(\(parts[number]))" : "NULL"
                 terms.append(.expression(stored: sql, computed: sql, collation: column.collation))
-                concerned = concerned.flatMap { known in table.places(in: sql).map { known + $0 } }
+                concerned = concerned.flatMap { known in table.columnIndexes(in: sql).map { known + $0 } }
             }
         }
-        if let filter { concerned = concerned.flatMap { known in table.places(in: filter).map { known + $0 } } }
+        if let filter { concerned = concerned.flatMap { known in table.columnIndexes(in: filter).map { known + $0 } } }
         columnsConcerned = concerned
     }
 
@@ -67,10 +67,10 @@ package struct ConflictTarget: Hashable {
             switch term {
             case .column(let column):
                 let name = SQL.quote(column.name ?? "")
-                let own = column.place.map { table.columns[$0].collation }
+                let own = column.columnIndex.map { table.columns[$0].collation }
                 // The column's collation applies by default. An index with another collation needs COLLATE.
                 let collate = own == column.collation ? "" : " COLLATE \(SQL.quote(column.collation))"
-                let new = column.place.map { table.columns[$0].newValue } ?? "NEW.\(name)"
+                let new = column.columnIndex.map { table.columns[$0].newValue } ?? "NEW.\(name)"
                 return "\(row).\(name) = \(new)\(collate)"
             case .expression(let stored, let computed, let collation):
                 return "\(stored) = (SELECT \(computed) FROM \(source)) COLLATE \(SQL.quote(collation))"
@@ -84,17 +84,17 @@ package struct ConflictTarget: Hashable {
 extension DeclaredTable {
     /// Indices of the stored columns on which an expression depends, directly or through generated columns. nil if the expression
     /// of a generated column could not be parsed.
-    fileprivate func places(in sql: String) -> [Int]? {
-        var (places, expressions, seen): (Set<Int>, [String], Set<String>) = ([], [sql], [])
+    fileprivate func columnIndexes(in sql: String) -> [Int]? {
+        var (columnIndexes, expressions, seen): (Set<Int>, [String], Set<String>) = ([], [sql], [])
         while let expression = expressions.popLast() {
             for name in SQLToken.all(in: expression).compactMap(\.identifier) where seen.insert(name.foldedIdentifier).inserted {
-                if let place = place(of: name) { places.insert(place) }
+                if let columnIndex = columnIndex(of: name) { columnIndexes.insert(columnIndex) }
                 guard let generated = generatedColumns.first(where: { $0.name.isSameIdentifier(as: name) }) else { continue }
                 guard let sql = generated.expression else { return nil }
                 expressions.append(sql)
             }
         }
-        return places.sorted()
+        return columnIndexes.sorted()
     }
 
     /// The expression of a generated column, in parentheses.

@@ -67,9 +67,9 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
         /// The index's tuples cannot be computed from a row's values alone (merge rule 9).
         package var isCoarse: Bool { isPartial || hasExpression || hasCustomCollation }
         /// Indices of the indexed columns; nil if any is generated or an expression.
-        package var places: [Int]? {
-            let places = columns.compactMap(\.place)
-            return places.count == columns.count ? places : nil
+        package var columnIndexes: [Int]? {
+            let columnIndexes = columns.compactMap(\.columnIndex)
+            return columnIndexes.count == columns.count ? columnIndexes : nil
         }
     }
 
@@ -77,12 +77,12 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
         /// nil for an expression.
         package var name: String?
         /// nil for an expression or a generated column.
-        package var place: Int?
+        package var columnIndex: Int?
         package var collation: String
 
-        package init(name: String? = nil, place: Int? = nil, collation: String) {
+        package init(name: String? = nil, columnIndex: Int? = nil, collation: String) {
             self.name = name
-            self.place = place
+            self.columnIndex = columnIndex
             self.collation = collation
         }
     }
@@ -90,7 +90,7 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
     package struct ForeignKey: Hashable, Codable, Sendable {
         package var columns: [String]
         /// Indices of the child's columns; nil for a generated column.
-        package var places: [Int?]
+        package var columnIndexes: [Int?]
         /// The parent's name in the spelling of its own declaration, or in the spelling of the foreign key if the parent does not
         /// exist.
         package var parentTable: String
@@ -119,8 +119,8 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
     /// Indices of columns that can hold long values by their affinity, without those of the primary key and of foreign keys.
     ///
     /// The action of a foreign key can change a row while another statement changes it, so foreign key columns are left out.
-    package var placesThatMayBeLarge: [Int] {
-        let naming = Set(primaryKey + foreignKeys.flatMap { $0.places.compactMap { $0 } })
+    package var columnIndexesThatMayBeLarge: [Int] {
+        let naming = Set(primaryKey + foreignKeys.flatMap { $0.columnIndexes.compactMap { $0 } })
         return columns.indices.filter { [.text, .blob, .any].contains(columns[$0].affinity) && !naming.contains($0) }
     }
 
@@ -152,7 +152,7 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
     }
 
     /// The index of a stored column by its name. SQLite ignores ASCII case in names.
-    package func place(of column: String) -> Int? {
+    package func columnIndex(of column: String) -> Int? {
         columns.firstIndex { $0.name.isSameIdentifier(as: column) }
     }
 }

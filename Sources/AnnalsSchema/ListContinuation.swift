@@ -9,11 +9,11 @@ package struct ListContinuation: Hashable, Codable, Sendable {
     /// The list that continues this one.
     package var list: Int64
     /// For each column its index in the next list; nil if it was dropped.
-    package var places: [Int?]
+    package var columnIndexes: [Int?]
 
-    package init(list: Int64, places: [Int?]) {
+    package init(list: Int64, columnIndexes: [Int?]) {
         self.list = list
-        self.places = places
+        self.columnIndexes = columnIndexes
     }
 
     private static let prefix = "continued:"

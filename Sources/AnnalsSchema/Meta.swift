@@ -45,14 +45,14 @@ package struct Meta {
         /// Renames that are not in the outbox yet; see `SpaceRename`.
         case renames
         /// Other programs may have written rows without capture; see `UnverifiedRows`.
-        case unverifiedRows = "rows_in_doubt"
+        case unverifiedRows = "rows_unverified"
         /// The proof that the relay served different logs; see `LogEvidence`.
         case evidence
         /// The position of the snapshot with which this replica began, while its statements about authors are unconfirmed; see
         /// `UnconfirmedAuthors`.
         case unconfirmedSnapshot = "told_by_snapshot"
         /// The ids of these authors, concatenated.
-        case unconfirmedAuthors = "told_authors"
+        case unconfirmedAuthors = "unconfirmed_authors"
         /// The number of bytes of the batches in `annals_log`.
         case recentLogBytes = "kept_log_bytes"
         /// The file is a copy, and the log since the copying has not been read. So the space may already have transactions of this

@@ -40,10 +40,10 @@ package struct NameMap: Hashable, Sendable {
         var named = table
         func column(_ name: String) -> String { self.column(name, of: table.name) }
         named.name = self.table(table.name)
-        for place in named.columns.indices { named.columns[place].name = column(table.columns[place].name) }
+        for columnIndex in named.columns.indices { named.columns[columnIndex].name = column(table.columns[columnIndex].name) }
         for index in named.uniqueIndexes.indices {
-            for place in named.uniqueIndexes[index].columns.indices {
-                named.uniqueIndexes[index].columns[place].name = table.uniqueIndexes[index].columns[place].name.map(column)
+            for columnIndex in named.uniqueIndexes[index].columns.indices {
+                named.uniqueIndexes[index].columns[columnIndex].name = table.uniqueIndexes[index].columns[columnIndex].name.map(column)
             }
             named.uniqueIndexes[index].sql = table.uniqueIndexes[index].sql.map { expression($0, of: table.name) }
         }

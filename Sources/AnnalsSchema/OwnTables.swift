@@ -16,7 +16,7 @@ package enum OwnTables {
 
     /// In a replica, created when first needed.
     package static let replicaOnDemand = [
-        "annals_unsettled", "annals_first_names", "annals_lacking", "annals_kept", "annals_schema_offers",
+        "annals_unsettled", "annals_canonical_names", "annals_missing_schema", "annals_kept", "annals_schema_offers",
     ]
 
     /// In a snapshot.

@@ -5,16 +5,18 @@ import AnnalsSQLite
 ///
 /// Keys over a generated column, and keys to a table that does not exist, are left out, because the merge can do nothing with them.
 package struct ParentReference {
-    package var places: [Int]
+    package var columnIndexes: [Int]
     package var parentTable: String
     package var parentColumns: [String]
     package var onDelete: DeclaredTable.ForeignKeyAction
     package var onUpdate: DeclaredTable.ForeignKeyAction
 
     package init?(_ key: DeclaredTable.ForeignKey) {
-        let places = key.places.compactMap { $0 }
-        guard key.parentExists, places.count == key.places.count, places.count == key.parentColumns.count else { return nil }
-        self.places = places
+        let columnIndexes = key.columnIndexes.compactMap { $0 }
+        guard key.parentExists, columnIndexes.count == key.columnIndexes.count, columnIndexes.count == key.parentColumns.count else {
+            return nil
+        }
+        self.columnIndexes = columnIndexes
         parentTable = key.parentTable
         parentColumns = key.parentColumns
         onDelete = key.onDelete
@@ -32,8 +34,8 @@ extension DeclaredTable {
     package func footprintRules(parent: (String) -> DeclaredTable?) -> FootprintRules {
         let key = footprintIndex(primaryKey.enumerated().map { ($1, primaryKeyCollations[$0]) }, isCoarse: false)
         let uniques = uniqueIndexes.map { index -> FootprintRules.Index in
-            guard !index.isCoarse, let places = index.places else { return coarseIndex(index) }
-            return footprintIndex(Array(zip(places, index.columns.map(\.collation))), isCoarse: false)
+            guard !index.isCoarse, let columnIndexes = index.columnIndexes else { return coarseIndex(index) }
+            return footprintIndex(Array(zip(columnIndexes, index.columns.map(\.collation))), isCoarse: false)
         }
         let references = references.compactMap { reference -> FootprintRules.Reference? in
             guard let parent = parent(reference.parentTable) else { return nil }
@@ -42,49 +44,50 @@ extension DeclaredTable {
         return FootprintRules(table: name.foldedIdentifier, key: key, uniques: uniques, references: references)
     }
 
-    private func footprintIndex(_ parts: [(place: Int, collation: String)], isCoarse: Bool) -> FootprintRules.Index {
-        let sorted = parts.sorted { columns[$0.place].name.foldedIdentifier < columns[$1.place].name.foldedIdentifier }
+    private func footprintIndex(_ parts: [(columnIndex: Int, collation: String)], isCoarse: Bool) -> FootprintRules.Index {
+        let sorted = parts.sorted { columns[$0.columnIndex].name.foldedIdentifier < columns[$1.columnIndex].name.foldedIdentifier }
         return FootprintRules.Index(
-            places: sorted.map(\.place), columns: sorted.map { footprintColumn($0.place, collation: $0.collation) }, isCoarse: isCoarse)
+            columnIndexes: sorted.map(\.columnIndex), columns: sorted.map { footprintColumn($0.columnIndex, collation: $0.collation) },
+            isCoarse: isCoarse)
     }
 
     private func coarseIndex(_ index: UniqueIndex) -> FootprintRules.Index {
         let names = index.columns.map { $0.name?.foldedIdentifier ?? "" }.sorted()
-        let isWholeRow = index.isPartial || index.places == nil
+        let isWholeRow = index.isPartial || index.columnIndexes == nil
         return FootprintRules.Index(
-            places: [], columns: names.map { FootprintRules.Column(name: $0, affinity: .blob) }, isCoarse: true,
-            coarseColumns: isWholeRow ? nil : index.places)
+            columnIndexes: [], columns: names.map { FootprintRules.Column(name: $0, affinity: .blob) }, isCoarse: true,
+            coarseColumns: isWholeRow ? nil : index.columnIndexes)
     }
 
     /// A child's reference to this table.
     private func footprintReference(_ reference: ParentReference) -> FootprintRules.Reference? {
-        let places = reference.parentColumns.compactMap(place(of:))
-        guard places.count == reference.parentColumns.count else { return nil }
-        let collations = indexCollations(of: places)
-        let order = places.indices.sorted {
-            columns[places[$0]].name.foldedIdentifier < columns[places[$1]].name.foldedIdentifier
+        let columnIndexes = reference.parentColumns.compactMap(columnIndex(of:))
+        guard columnIndexes.count == reference.parentColumns.count else { return nil }
+        let collations = indexCollations(of: columnIndexes)
+        let order = columnIndexes.indices.sorted {
+            columns[columnIndexes[$0]].name.foldedIdentifier < columns[columnIndexes[$1]].name.foldedIdentifier
         }
         return FootprintRules.Reference(
-            places: order.map { reference.places[$0] }, parentTable: name.foldedIdentifier,
-            parentColumns: order.map { footprintColumn(places[$0], collation: collations?[places[$0]] ?? "BINARY") },
+            columnIndexes: order.map { reference.columnIndexes[$0] }, parentTable: name.foldedIdentifier,
+            parentColumns: order.map { footprintColumn(columnIndexes[$0], collation: collations?[columnIndexes[$0]] ?? "BINARY") },
             isCoarse: collations == nil)
     }
 
     /// The collations of the unique index over exactly these columns; nil if the index is coarse or does not exist.
-    private func indexCollations(of places: [Int]) -> [Int: String]? {
-        if Set(places) == Set(primaryKey) {
+    private func indexCollations(of columnIndexes: [Int]) -> [Int: String]? {
+        if Set(columnIndexes) == Set(primaryKey) {
             return Dictionary(uniqueKeysWithValues: zip(primaryKey, primaryKeyCollations))
         }
         for index in uniqueIndexes where !index.isCoarse {
-            guard let own = index.places, Set(own) == Set(places) else { continue }
+            guard let own = index.columnIndexes, Set(own) == Set(columnIndexes) else { continue }
             return Dictionary(zip(own, index.columns.map(\.collation)), uniquingKeysWith: { first, _ in first })
         }
         return nil
     }
 
-    package func footprintColumn(_ place: Int, collation: String) -> FootprintRules.Column {
+    package func footprintColumn(_ columnIndex: Int, collation: String) -> FootprintRules.Column {
         let affinity: FootprintRules.Affinity =
-            switch columns[place].affinity {
+            switch columns[columnIndex].affinity {
             case .integer: .integer
             case .text: .text
             case .real: .real
@@ -97,6 +100,6 @@ extension DeclaredTable {
             case "RTRIM": .rTrim
             default: .binary
             }
-        return FootprintRules.Column(name: columns[place].name.foldedIdentifier, affinity: affinity, collation: collation)
+        return FootprintRules.Column(name: columns[columnIndex].name.foldedIdentifier, affinity: affinity, collation: collation)
     }
 }

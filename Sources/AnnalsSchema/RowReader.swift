@@ -18,9 +18,9 @@ package final class RowReader {
         var source = "main.\(SQL.quote(table.name))"
         if let defaults {
             if let theirs = try SchemaReader(db).table(table.name) {
-                for (place, column) in table.columns.enumerated() where theirs.place(of: column.name) == nil {
-                    missing[place] = defaults[place]
-                    selected[place] = "NULL"
+                for (columnIndex, column) in table.columns.enumerated() where theirs.columnIndex(of: column.name) == nil {
+                    missing[columnIndex] = defaults[columnIndex]
+                    selected[columnIndex] = "NULL"
                 }
             } else {
                 source = "(SELECT \(columns.map { "NULL AS \($0)" }.joined(separator: ", ")) WHERE 0)"
@@ -45,12 +45,12 @@ package final class RowReader {
         var table = first
         if let theirs {
             table.name = theirs.definition.name
-            for place in first.columns.indices {
-                let name = first.columns[place].name
-                let found = theirs.first.place(of: name)
+            for columnIndex in first.columns.indices {
+                let name = first.columns[columnIndex].name
+                let found = theirs.first.columnIndex(of: name)
                 guard found != nil || defaults != nil else { throw MergeError.unknownColumn(table: first.name, column: name) }
                 // The second name is one that no column has.
-                table.columns[place].name = found.map { theirs.definition.columns[$0].name } ?? "\(name)~0"
+                table.columns[columnIndex].name = found.map { theirs.definition.columns[$0].name } ?? "\(name)~0"
             }
         } else {
             table.name += "~0"
@@ -65,7 +65,7 @@ package final class RowReader {
     private func filled(_ row: [Value]) -> [Value] {
         guard !missing.isEmpty else { return row }
         var row = row
-        for (place, value) in missing { row[place] = value }
+        for (columnIndex, value) in missing { row[columnIndex] = value }
         return row
     }
 

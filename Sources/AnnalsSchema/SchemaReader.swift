@@ -118,7 +118,7 @@ package struct SchemaReader {
     /// Sets the columns and the primary key. Returns every column's name by SQLite's number of the column.
     private func readColumns(into table: inout DeclaredTable) throws -> [Int: String] {
         var names: [Int: String] = [:]
-        var keyParts: [(order: Int, place: Int)] = []
+        var keyParts: [(order: Int, columnIndex: Int)] = []
         for row in try Row.fetchAll(db, sql: "PRAGMA main.table_xinfo(\(SQL.quote(table.name)))") {
             let name: String = try row.value("name")
             names[try row.value("cid")] = name
@@ -139,7 +139,7 @@ package struct SchemaReader {
                     collation: metadata.collation, isNotNull: try row.value("notnull"), hasDefault: defaultSQL != nil,
                     defaultSQL: defaultSQL))
         }
-        table.primaryKey = keyParts.sorted { $0.order < $1.order }.map(\.place)
+        table.primaryKey = keyParts.sorted { $0.order < $1.order }.map(\.columnIndex)
         return names
     }
 
@@ -179,7 +179,7 @@ package struct SchemaReader {
                 .map { column in
                     let columnName = nameOfColumn[try column.value("cid")]
                     return DeclaredTable.IndexColumn(
-                        name: columnName, place: columnName.flatMap(table.place(of:)),
+                        name: columnName, columnIndex: columnName.flatMap(table.columnIndex(of:)),
                         collation: try column.value("coll") ?? Collation.binary)
                 }
             if try row.value("origin") == "pk" {
@@ -195,7 +195,7 @@ package struct SchemaReader {
         table.uniqueIndexes.sort { $0.name < $1.name }
         if let keyIndex {
             // An index has a column once. A key that repeats a column equals the key without the repetition.
-            table.primaryKey = keyIndex.compactMap(\.place)
+            table.primaryKey = keyIndex.compactMap(\.columnIndex)
             table.primaryKeyCollations = keyIndex.map(\.collation)
         } else if table.primaryKey.count == 1, !table.isWithoutRowid {
             table.rowidAlias = table.primaryKey[0]
@@ -214,7 +214,7 @@ package struct SchemaReader {
             let parent = try parent(named: first.value("table"), of: table)
             let columns = try parts.map { part -> String in
                 let name: String = try part.value("from")
-                return table.place(of: name).map { table.columns[$0].name } ?? name
+                return table.columnIndex(of: name).map { table.columns[$0].name } ?? name
             }
             let named: [String] = try parts.compactMap { try $0.value("to") }
             let parentColumns = named.isEmpty ? parent?.key ?? [] : named
@@ -222,7 +222,8 @@ package struct SchemaReader {
             let onUpdate: String = try first.value("on_update")
             table.foreignKeys.append(
                 DeclaredTable.ForeignKey(
-                    columns: columns, places: columns.map(table.place(of:)), parentTable: try parent?.name ?? first.value("table"),
+                    columns: columns, columnIndexes: columns.map(table.columnIndex(of:)),
+                    parentTable: try parent?.name ?? first.value("table"),
                     parentColumns: parent == nil ? [] : parentColumns, parentExists: parent != nil,
                     onDelete: .init(rawValue: onDelete) ?? .noAction, onUpdate: .init(rawValue: onUpdate) ?? .noAction,
                     match: try first.value("match")))

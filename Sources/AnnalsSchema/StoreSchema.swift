@@ -128,8 +128,8 @@ package enum StoreSchema {
     package static let columnsPerMask = 62
 
     /// Whether an update's masks say that the column at an index changed.
-    package static func isMarked(_ place: Int, mask: (Int) -> Int64) -> Bool {
-        mask(place / columnsPerMask) >> Int64(place % columnsPerMask) & 1 == 1
+    package static func isMarked(_ columnIndex: Int, mask: (Int) -> Int64) -> Bool {
+        mask(columnIndex / columnsPerMask) >> Int64(columnIndex % columnsPerMask) & 1 == 1
     }
 
     package static func maskCount(_ columns: Int) -> Int {

@@ -21,7 +21,7 @@ package struct TrackedTable: Hashable, Sendable {
     /// Tokens of older transactions have expired for this table: a program wrote without capture, or the table was not tracked yet.
     package var gap: Int64?
     /// The canonical names of table and columns, if a joined store uses other names.
-    package var firstNames: CanonicalNames.Names?
+    package var canonicalNames: CanonicalNames.Names?
     /// The list that continues this one, with the new indices of columns; nil if there is none or it is unknown.
     package var continuation: ListContinuation?
 
@@ -35,25 +35,25 @@ package struct TrackedTable: Hashable, Sendable {
 
     package struct Key: Hashable, Codable, Sendable {
         /// Indices of the key's columns, in the key's order.
-        package var places: [Int]
+        package var columnIndexes: [Int]
         /// The collation of each key column in the key's index.
         package var collations: [String]
         /// The key may hold NULL, and raw changes have rowids.
         package var isByRowid: Bool
 
-        package init(places: [Int], collations: [String], isByRowid: Bool) {
-            self.places = places
+        package init(columnIndexes: [Int], collations: [String], isByRowid: Bool) {
+            self.columnIndexes = columnIndexes
             self.collations = collations
             self.isByRowid = isByRowid
         }
     }
 
     package var layout: TableLayout {
-        TableLayout(name: name, columns: columns, key: key.places)
+        TableLayout(name: name, columns: columns, key: key.columnIndexes)
     }
 
     package var identityRule: IdentityRule {
-        IdentityRule(key: key.places, collations: key.collations)
+        IdentityRule(key: key.columnIndexes, collations: key.collations)
     }
 
     /// Every column list of the store, sorted by id; empty if the store has no history.
@@ -62,7 +62,7 @@ package struct TrackedTable: Hashable, Sendable {
         let (first, continued) = (try CanonicalNames.load(db), try ListContinuation.load(db))
         return try Row.fetchAll(db.cachedStatement(sql: "\(selection) ORDER BY id")).map(TrackedTable.init(row:)).map { table in
             var table = table
-            table.firstNames = first[table.id]
+            table.canonicalNames = first[table.id]
             table.continuation = continued[table.id]
             return table
         }
@@ -115,7 +115,7 @@ package struct TrackedTable: Hashable, Sendable {
 
     /// Creates a column list for a table as it is declared now: its row, its table of changes and its table of notes.
     package static func create(_ db: Database, for table: DeclaredTable, gap: Int64?) throws -> TrackedTable {
-        let key = Key(places: table.primaryKey, collations: table.primaryKeyCollations, isByRowid: table.keyMayBeNull)
+        let key = Key(columnIndexes: table.primaryKey, collations: table.primaryKeyCollations, isByRowid: table.keyMayBeNull)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let columns = table.columns.map(\.name)
@@ -127,7 +127,7 @@ package struct TrackedTable: Hashable, Sendable {
             ])
         let id = db.lastInsertedRowID
         try StoreSchema.createChangesTable(db, id: id, columns: columns.count, byRowid: key.isByRowid)
-        try StoreSchema.createNotesTable(db, id: id, columns: columns.count, key: key.places, byRowid: key.isByRowid)
+        try StoreSchema.createNotesTable(db, id: id, columns: columns.count, key: key.columnIndexes, byRowid: key.isByRowid)
         guard let created = try fetch(db, id: id) else {
             throw AnnalsError(.defect, operation: "track", "internal error: the row of a newly tracked table is missing")
         }

@@ -24,12 +24,12 @@ package struct TrackedTables: Sendable {
     }
 
     package private(set) var entries: [Entry] = []
-    private var places: [String: Int] = [:]
-    private var placesByFirstName: [String: Int] = [:]
+    private var indexes: [String: Int] = [:]
+    private var indexesByCanonicalName: [String: Int] = [:]
     /// All column lists by id, read together with the tables; nil if they were not read from a store.
     package private(set) var layouts: [Int64: TrackedTable]?
     /// Maps this store's names to canonical names.
-    package let firstNames: NameMap
+    package let canonicalNames: NameMap
     private var children: [String: [Child]] = [:]
     /// Foreign keys of tables without history that refer to these tables.
     package private(set) var untrackedReferences: [UntrackedReference] = []
@@ -49,21 +49,21 @@ package struct TrackedTables: Sendable {
             names.add(table.name, as: table.first.table, columns: Array(zip(table.columns, table.first.columns)))
         }
         var tables = TrackedTables(
-            definitions.compactMap { table in ids[table.name.foldedIdentifier].map { ($0, table) } }, firstNames: names)
+            definitions.compactMap { table in ids[table.name.foldedIdentifier].map { ($0, table) } }, canonicalNames: names)
         tables.untrackedReferences = try UntrackedReference.fetchAll(db, tracked: tracked.map(\.name))
         tables.layouts = Dictionary(all.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
         return tables
     }
 
-    package init(_ definitions: [(id: Int64, definition: DeclaredTable)], firstNames: NameMap = NameMap()) {
-        self.firstNames = firstNames
-        let first = definitions.map { firstNames.definition($0.definition) }
+    package init(_ definitions: [(id: Int64, definition: DeclaredTable)], canonicalNames: NameMap = NameMap()) {
+        self.canonicalNames = canonicalNames
+        let first = definitions.map { canonicalNames.definition($0.definition) }
         // Footprints use canonical names. Otherwise the hashes of replicas with other local names would differ, and conflicts would
         // be missed.
         let byName = Dictionary(first.map { ($0.name.foldedIdentifier, $0) }, uniquingKeysWith: { $1 })
         for ((id, definition), first) in zip(definitions, first) {
-            places[definition.name.foldedIdentifier] = entries.count
-            placesByFirstName[first.name.foldedIdentifier] = entries.count
+            indexes[definition.name.foldedIdentifier] = entries.count
+            indexesByCanonicalName[first.name.foldedIdentifier] = entries.count
             let rules = first.footprintRules { byName[$0.foldedIdentifier] }
             entries.append(Entry(id: id, definition: definition, first: first, rules: rules))
             for (number, reference) in definition.references.enumerated() {
@@ -76,16 +76,16 @@ package struct TrackedTables: Sendable {
     }
 
     package func table(named name: String) -> Entry? {
-        places[name.foldedIdentifier].map { entries[$0] }
+        indexes[name.foldedIdentifier].map { entries[$0] }
     }
 
     /// The table with this canonical name.
     package func table(first name: String) -> Entry? {
-        placesByFirstName[name.foldedIdentifier].map { entries[$0] }
+        indexesByCanonicalName[name.foldedIdentifier].map { entries[$0] }
     }
 
     /// Maps canonical names to this store's names.
-    package var ownNames: NameMap {
+    package var localNames: NameMap {
         var names = NameMap()
         for entry in entries {
             let columns = zip(entry.first.columns, entry.definition.columns).map { ($0.name, $1.name) }

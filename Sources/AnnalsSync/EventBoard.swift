@@ -52,11 +52,11 @@ final class EventBoard: Sendable {
             state.lastOperation += 1
             return SyncEvent(id: state.lastOperation, stage: stage, startDate: date)
         }
-        tell(event)
+        send(event)
         return event
     }
 
-    func tell(_ event: SyncEvent, isEnd: Bool = false) {
+    func send(_ event: SyncEvent, isEnd: Bool = false) {
         var event = event
         event.date = date
         if isEnd { event.endDate = event.date }
@@ -80,13 +80,13 @@ final class EventBoard: Sendable {
             state.current = event
             return event
         }
-        if let event { tell(event) }
+        if let event { send(event) }
     }
 
     /// Reports that the operation that failed last will be tried again after a pause.
     func noteRetry(after pause: Duration) {
         guard var event = state.withLock({ $0.current }), event.error != nil else { return }
         event.retryAfter = pause
-        tell(event, isEnd: true)
+        send(event, isEnd: true)
     }
 }

@@ -38,7 +38,7 @@ struct ExchangeEvents {
         event.bytes = flow.bytes
         event.remaining = remaining
         open[stage] = event
-        board.tell(event)
+        board.send(event)
     }
 
     /// Ends the setup. The exchange continues from this position with a restored relay.
@@ -50,7 +50,7 @@ struct ExchangeEvents {
     mutating func end(_ stage: SyncEvent.Stage, isCaughtUp: Bool = false) {
         guard var event = open.removeValue(forKey: stage) else { return }
         event.isCaughtUp = isCaughtUp
-        board.tell(event, isEnd: true)
+        board.send(event, isEnd: true)
     }
 
     /// Ends all operations with an error. An error before the first operation counts as an error of the setup.
@@ -59,7 +59,7 @@ struct ExchangeEvents {
         for stage in SyncEvent.Stage.allCases {
             guard var event = open.removeValue(forKey: stage) else { continue }
             event.error = Self.edge(error)
-            board.tell(event, isEnd: true)
+            board.send(event, isEnd: true)
         }
     }
 

@@ -27,7 +27,7 @@ extension Joining {
                 folder.remove()
                 throw error
             }
-            throw Self.telling(error)
+            throw Self.withResumeHint(error)
         }
     }
 
@@ -53,10 +53,10 @@ extension Joining {
         }
     }
 
-    private static func telling(_ error: any Error) -> any Error {
-        guard var told = (error as? TransportError)?.annalsError ?? error as? AnnalsError else { return error }
+    private static func withResumeHint(_ error: any Error) -> any Error {
+        guard var hinted = (error as? TransportError)?.annalsError ?? error as? AnnalsError else { return error }
         let kept = "The transferred part is kept for a day. Run the command again to resume"
-        told.hint = told.hint.map { "\($0). \(kept)" } ?? kept
-        return told
+        hinted.hint = hinted.hint.map { "\($0). \(kept)" } ?? kept
+        return hinted
     }
 }

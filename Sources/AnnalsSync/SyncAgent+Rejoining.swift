@@ -26,7 +26,7 @@ extension SyncAgent {
     }
 
     /// nil if the store changed meanwhile.
-    private nonisolated func rejoin(_ expired: ExpiredReplica) async throws -> CameBack? {
+    private nonisolated func rejoin(_ expired: ExpiredReplica) async throws -> Resynced? {
         guard let joining = try await joining(), let state = try await store.replicaState() else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
         guard description.lineage == state.lineage else { throw AnnalsError.relayRolledBack(operation: "sync") }

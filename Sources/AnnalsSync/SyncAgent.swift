@@ -305,7 +305,7 @@ public actor SyncAgent {
             return try await rejoin(&summary)
         } catch let error as AnnalsError where error.code == .relayRolledBack {
             // Without buffered parts after the position, the relay's answer is about the position itself.
-            guard let status = try await store.dropKeptParts() else { throw error }
+            guard let status = try await store.discardReceivedParts() else { throw error }
             return status
         }
     }
@@ -402,7 +402,7 @@ public actor SyncAgent {
         } catch let error as AnnalsError where error.code == .corruptBatch && !summary.droppedParts {
             // Buffered parts may belong to a log that the relay lost. They are dropped once. If the error stays, the
             // log itself is corrupt.
-            guard let status = try await store.dropKeptParts() else { throw error }
+            guard let status = try await store.discardReceivedParts() else { throw error }
             summary.droppedParts = true
             return status
         }

@@ -109,7 +109,7 @@ package struct FootprintHash: Sendable {
         ///   hasher was made.
         package func hash(_ value: (Int) -> Value) -> UInt64 {
             var state = state
-            for place in order { state.value(value(place)) }
+            for columnIndex in order { state.value(value(columnIndex)) }
             return state.finish()
         }
     }

@@ -28,7 +28,7 @@ extension ByteWriter {
         string(layout.name)
         strings(layout.columns)
         varint(layout.key.count)
-        for place in layout.key { varint(place) }
+        for columnIndex in layout.key { varint(columnIndex) }
     }
 
     mutating func schemaEntry(_ entry: SchemaEntry) {
@@ -59,9 +59,9 @@ extension ByteReader {
         let count = try readColumnCount()
         var key: [Int] = []
         for _ in 0..<count {
-            let place = try readInt()
-            guard place < columns.count, !key.contains(place) else { throw .badValue("key") }
-            key.append(place)
+            let columnIndex = try readInt()
+            guard columnIndex < columns.count, !key.contains(columnIndex) else { throw .badValue("key") }
+            key.append(columnIndex)
         }
         return TableLayout(name: name, columns: columns, key: key)
     }

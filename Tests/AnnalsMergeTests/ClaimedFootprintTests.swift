@@ -9,19 +9,20 @@ import Testing
     /// A table with a key of two columns, a unique index that folds case, one that cannot be hashed, and two references.
     static let child = FootprintRules(
         table: "child",
-        key: .init(places: [1, 0], columns: [.init(name: "b", affinity: .real), .init(name: "a", affinity: .text, collation: .rTrim)]),
+        key: .init(
+            columnIndexes: [1, 0], columns: [.init(name: "b", affinity: .real), .init(name: "a", affinity: .text, collation: .rTrim)]),
         uniques: [
             .init(
-                places: [2, 3],
+                columnIndexes: [2, 3],
                 columns: [.init(name: "c", affinity: .text, collation: .noCase), .init(name: "d", affinity: .integer)]),
-            .init(places: [4], columns: [.init(name: "lower(e)", affinity: .blob)], isCoarse: true, coarseColumns: [4]),
+            .init(columnIndexes: [4], columns: [.init(name: "lower(e)", affinity: .blob)], isCoarse: true, coarseColumns: [4]),
         ],
         references: [
-            .init(places: [3], parentTable: "parent", parentColumns: [.init(name: "id", affinity: .integer)]),
-            .init(places: [4], parentTable: "child", parentColumns: [.init(name: "c", affinity: .text, collation: .noCase)]),
+            .init(columnIndexes: [3], parentTable: "parent", parentColumns: [.init(name: "id", affinity: .integer)]),
+            .init(columnIndexes: [4], parentTable: "child", parentColumns: [.init(name: "c", affinity: .text, collation: .noCase)]),
         ])
     static let parent = FootprintRules(
-        table: "parent", key: .init(places: [0], columns: [.init(name: "id", affinity: .integer)]), uniques: [], references: [])
+        table: "parent", key: .init(columnIndexes: [0], columns: [.init(name: "id", affinity: .integer)]), uniques: [], references: [])
 
     typealias Change = (rules: FootprintRules, old: [Value]?, new: [Value]?)
 

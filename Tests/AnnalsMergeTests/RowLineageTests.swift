@@ -10,7 +10,7 @@ import Testing
         WriteMark(time: HybridTime(milliseconds: position), replica: Self.replica, position: Position(position))
     }
 
-    private func name(_ key: Int64) -> CandidateKey { CandidateKey(table: "t", places: [0], values: [.integer(key)]) }
+    private func name(_ key: Int64) -> CandidateKey { CandidateKey(table: "t", columnIndexes: [0], values: [.integer(key)]) }
 
     private func side(_ key: Int64, _ value: String = "") -> RowImage {
         RowImage(row: [.integer(key), .text(value)], key: [.integer(key)], names: [name(key)], parents: [])

@@ -5,7 +5,7 @@ import Foundation
 import GRDB
 import Testing
 
-/// Merge rule 26: a time counts as at most one minute after the relay's clock, whoever wrote it.
+/// Merge rule 26: a time counts as at most one minute after the relay's clock, for every author.
 @Suite("Clocks that are wrong", .timeLimit(.minutes(20)))
 struct ClockTests {
     private static let year = Duration.seconds(365 * 86_400)

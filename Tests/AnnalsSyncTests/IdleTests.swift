@@ -86,7 +86,7 @@ import Testing
         case otherProgram, store, ownConnection, afterRollback, otherSchema, ownSchema, peer
     }
 
-    @Test("whoever writes is noticed", arguments: Writer.allCases)
+    @Test("every kind of writer is noticed", arguments: Writer.allCases)
     func noticed(_ writer: Writer) async throws {
         let pair = try await Pair()
         try await pair.beIdle()

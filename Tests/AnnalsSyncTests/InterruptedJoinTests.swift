@@ -139,7 +139,7 @@ struct InterruptedJoinTests {
         #expect(try await store.verify().isEmpty)
     }
 
-    @Test("a snapshot whose answer got lost holds the rows of its moment, and whoever cloned it gets what came after")
+    @Test("a snapshot whose answer got lost holds the rows of its moment, and its clone gets the later entries")
     func uploaded() async throws {
         let shop = try Shop()
         let store = try await shop.store("here")

@@ -101,7 +101,7 @@ struct RefusedPushTests {
         try await world.settle()
     }
 
-    @Test("a transaction of too many parts is told, and what others wrote comes in; whoever takes it out joins again")
+    @Test("a transaction of too many parts is reported, and remote entries are applied; a store that takes it out joins again")
     func tooLarge() async throws {
         var limits = OutboxLimits()
         limits.pieceBytes = 8

@@ -18,7 +18,7 @@ private final class ToldCommits: CommitNotices {
 
     init() { (stream, continuation) = AsyncStream<Void>.makeStream() }
 
-    func tell() { continuation.yield() }
+    func report() { continuation.yield() }
 
     func next() async throws {
         for await _ in stream { return }
@@ -152,7 +152,7 @@ struct WatchTests {
         #expect(!first.movedSomething && first.position == Position(1))
 
         try running.world.outside(0, "INSERT INTO t VALUES ('a', 'here')")
-        running.commits.tell()
+        running.commits.report()
         let sent = try await running.report()
         #expect(sent.pushed.transactions == 1 && sent.position == Position(2))
 
@@ -172,9 +172,9 @@ struct WatchTests {
         let running = try await Running()
         _ = try await running.report()
         let requests = running.relay.requests
-        for _ in 0..<10 { running.commits.tell() }
+        for _ in 0..<10 { running.commits.report() }
         try running.world.outside(0, "INSERT INTO t VALUES ('a', 'here')")
-        running.commits.tell()
+        running.commits.report()
         _ = try await running.report()
         #expect(running.relay.pushes == 1)
         // The push, and at most one new waiting pull after each of two answers.
@@ -191,7 +191,7 @@ struct WatchTests {
                 """)
         _ = try await running.report()
         try running.world.outside(0, "INSERT INTO person VALUES (1, 77)", foreignKeys: false)
-        running.commits.tell()
+        running.commits.report()
         let report = try await running.report()
         #expect(report.conflicts == 1 && report.pushed.transactions == 1)
         try await running.end()
@@ -205,7 +205,7 @@ struct WatchTests {
         running.world.clock.advance(.seconds(1))
         try running.world.outside(0, "INSERT INTO t VALUES ('a', 'here')")
         try await running.world.sync(1)
-        running.commits.tell()
+        running.commits.report()
         var position = Position.zero
         while position < Position(3) { position = try await running.report().position }
         try await running.end()
@@ -250,7 +250,7 @@ struct WatchTests {
         _ = try await running.report()
         world.withLock { $0 = running.world }
         try running.world.outside(0, Self.rebuild("v TEXT UNIQUE"))
-        running.commits.tell()
+        running.commits.report()
         _ = try await running.report()
         try await running.end()
         // After a rebuild the table's triggers are missing until the next check.
@@ -283,7 +283,7 @@ struct WatchTests {
         _ = try await running.report()
         running.relay.fault = .notARelay("it answered with text/html")
         try running.world.outside(0, "INSERT INTO t VALUES ('a', 'here')")
-        running.commits.tell()
+        running.commits.report()
         #expect(try await running.report().pushed.transactions == 1)
         try await running.end()
         #expect(running.lines.all.count == 3)
@@ -302,7 +302,7 @@ struct WatchTests {
         _ = try await running.report()
         running.relay.fault = expired
         try running.world.outside(0, "INSERT INTO t VALUES ('a', 'here')")
-        running.commits.tell()
+        running.commits.report()
         #expect(try await running.report().pushed.transactions == 1)
         try await running.end()
     }

@@ -73,7 +73,7 @@ import Testing
         #expect(try Self.join(Self.pieces(buffers, 100_000)).bytes == body)
     }
 
-    @Test func `a piece is no body: whoever reads it as one is told`() throws {
+    @Test func `a piece is not a body: reading it as one is an error`() throws {
         var encoder = Self.body
         for piece in try Self.pieces([encoder.finish()], 2_000) {
             #expect(throws: WireError.badValue("section")) {

@@ -29,7 +29,7 @@ private final class PartsScene {
     /// An eighth of a part.
     private static let rowBytes = 1 << 19
 
-    /// Whoever writes writes one value, of as many bytes as the rows have otherwise and more: it has parts of its own.
+    /// The writer writes one value, of as many bytes as the rows have otherwise and more: it has parts of its own.
     var isOneValue = false
     private(set) var written = 0
     /// How often who was killed between parts.

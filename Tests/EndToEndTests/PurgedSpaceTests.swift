@@ -3,7 +3,7 @@ import Testing
 
 @Suite("A space whose log is purged, and transfers that break", .timeLimit(.minutes(20)))
 struct PurgedSpaceTests {
-    @Test("whoever was away for too long comes back with one sync, and the space is replayed with no store at hand")
+    @Test("a replica that was away for too long resyncs with one sync, and the space is replayed without a store")
     func away() async throws {
         try await Workshop.with { shop in
             let url = try await shop.relay("--no-auth", "--snapshot-after-positions", "3")

@@ -213,7 +213,7 @@ import Testing
         }
     }
 
-    @Test func `whoever stays in touch outlives a token that is renewed in its file`() async throws {
+    @Test func `a client that watches continues after its token is renewed in its file`() async throws {
         try await Workshop.with { shop in
             let (url, _) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0"])
             let first = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop").output

@@ -159,7 +159,7 @@ enum BeforeOperators {
         #expect(try await log.audit(limit: 100).count == 1)
     }
 
-    @Test func `a token of one space is not revoked by whoever administers another`() async throws {
+    @Test func `an administrator of one space cannot revoke a token of another`() async throws {
         let (_, token) = try await log.tokens.create(space: .shop, scope: .read)
         let (_, all) = try await log.tokens.create(scope: .read)
         #expect(try await log.tokens.revoke(token.id, of: .other) == false)

@@ -352,7 +352,7 @@ enum FormatThree {
         await log.close()
     }
 
-    @Test func `a relay that starts anew asks also whoever only pushes`() async throws {
+    @Test func `a restarted relay also asks a replica that only pushes`() async throws {
         try await snapshot(0)
         await log.close()
         var limits = RelayLogLimits()

@@ -55,7 +55,7 @@ import Testing
         #expect(try await file.read(at: Int64(bytes.count) + 90, count: 10).isEmpty)
     }
 
-    @Test func `a newer one takes its place, and whoever reads the older reads on`() async throws {
+    @Test func `a newer one replaces it, and a reader of the older one continues`() async throws {
         _ = try await upload("old", position: 1)
         let old = try await log.snapshots.open(.shop)
         _ = try await upload("new", position: 3)

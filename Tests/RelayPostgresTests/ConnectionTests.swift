@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(.enabled(if: TestStorage.postgresByTCP != nil, "of PostgreSQL: Scripts/with-postgres starts one and names it"))
-    func `whoever watches is answered while the server's processes stand still`() async throws {
+    func `a watching client gets an answer while the server's processes stand still`() async throws {
         let directory = try TemporaryDirectory()
         let isStopped = Mutex(false)
         let clock = RelayClock(

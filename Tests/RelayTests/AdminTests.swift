@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func `a replica is released, and belongs to whoever pushes as it next`() async throws {
+    @Test func `a replica is released, and belongs to the owner that pushes as it next`() async throws {
         let fixture = try RelayFixture(noAuthorization: false)
         let lineage = try await fixture.log.createSpace(.shop).lineage
         let tokens = fixture.log.tokens

@@ -200,7 +200,7 @@ import Testing
         }
     }
 
-    @Test func `a token makes so many spaces, and so many an hour; whoever administers the relay makes more`() async throws {
+    @Test func `a token may create a limited number of spaces, also in an hour; an administrator may create more`() async throws {
         let fixture = try await fixture {
             $0.log.spacesPerToken = 3
             $0.newSpacesPerHour = 2

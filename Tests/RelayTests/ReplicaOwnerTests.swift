@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func `a replica that only reads is noted whoever reads for it`() async throws {
+    @Test func `a replica that only reads is noted, with any token`() async throws {
         let (reader, _) = try await tokens.create(scope: .read)
         let one = try await token()
         try await fixture.run { client in

@@ -44,16 +44,16 @@ struct PurgeCheckTests {
     @Test("A reader misses something, gets it twice, or is not told what it missed: law 10")
     func readers() {
         var reader = Replica.Reader(number: 3)
-        #expect(reader.complaint([4, 5], limit: 2, newest: 9, isTold: false) == nil)
-        #expect(reader.complaint([4, 5, 6], limit: 9, newest: 6, isTold: false) == nil)
-        #expect(reader.complaint([], limit: 9, newest: 3, isTold: false) == nil)
+        #expect(reader.complaint([4, 5], limit: 2, newest: 9, isReported: false) == nil)
+        #expect(reader.complaint([4, 5, 6], limit: 9, newest: 6, isReported: false) == nil)
+        #expect(reader.complaint([], limit: 9, newest: 3, isReported: false) == nil)
         for wrong in [[5, 6], [4], [3, 4], [5, 4], [4, 5, 6]] as [[Int64]] {
-            #expect(reader.complaint(wrong, limit: 2, newest: 9, isTold: false) != nil)
+            #expect(reader.complaint(wrong, limit: 2, newest: 9, isReported: false) != nil)
         }
-        #expect(reader.complaint([], limit: 2, newest: 9, isTold: true) != nil)
+        #expect(reader.complaint([], limit: 2, newest: 9, isReported: true) != nil)
         reader.isExpired = true
-        #expect(reader.complaint([], limit: 2, newest: 9, isTold: true) == nil)
-        #expect(reader.complaint([4, 5], limit: 2, newest: 9, isTold: false) != nil)
+        #expect(reader.complaint([], limit: 2, newest: 9, isReported: true) == nil)
+        #expect(reader.complaint([4, 5], limit: 2, newest: 9, isReported: false) != nil)
     }
 
     @Test("Of a journal that was purged the lines that remain are in their order")
@@ -87,7 +87,7 @@ struct PurgeCheckTests {
         return laws
     }
 
-    @Test("What a returning replica loses without a word: law 5; whoever wins, for nobody knows who was later")
+    @Test("What a returning replica loses without a journal entry: law 5; either side may win, because nobody knows which was later")
     func returning() {
         let mine = Small.update("b", 1, .integer(1), .integer(7))
         let line = JournalEntry(

@@ -201,11 +201,11 @@ struct Judge {
 
     /// From here on the author may use the key for another row.
     private mutating func forgetRenumbering(_ change: Change) {
-        guard let table = schema.table(change.table), renumbered[table.name] != nil, let place = table.key.first else { return }
+        guard let table = schema.table(change.table), renumbered[table.name] != nil, let columnIndex = table.key.first else { return }
         switch change.kind {
-        case .insert(let row), .delete(let row): renumbered[table.name]?[row[place]] = nil
+        case .insert(let row), .delete(let row): renumbered[table.name]?[row[columnIndex]] = nil
         case .update(let key, let updates):
-            guard let update = updates.first(where: { $0.column == place }) else { return }
+            guard let update = updates.first(where: { $0.column == columnIndex }) else { return }
             renumbered[table.name]?[key[0]] = nil
             renumbered[table.name]?[update.new] = nil
         }
@@ -214,19 +214,20 @@ struct Judge {
     /// Merge rule 25: a reference to a renumbered row follows that row, and does not point to the row that has its old number.
     private func judgeReferences(of change: Change, _ rewrite: Rebase.Rewrite) throws(Violation) {
         guard let table = schema.table(change.table), case .insert(let row) = change.kind else { return }
-        let plain = table.columns.indices.filter { place in
-            !table.key.contains(place) && !table.references.contains { $0.columns.contains(place) }
+        let plain = table.columns.indices.filter { columnIndex in
+            !table.key.contains(columnIndex) && !table.references.contains { $0.columns.contains(columnIndex) }
         }
         for reference in table.references where reference.columns.count == 1 {
-            let place = reference.columns[0]
-            guard let now = renumbered[reference.parent]?[row[place]], now != row[place] else { continue }
+            let columnIndex = reference.columns[0]
+            guard let now = renumbered[reference.parent]?[row[columnIndex]], now != row[columnIndex] else { continue }
             for done in rewrite.changes {
-                guard done.table == table.name, case .insert(let laid) = done.kind, laid[place] == row[place] else { continue }
+                guard done.table == table.name, case .insert(let laid) = done.kind, laid[columnIndex] == row[columnIndex] else { continue }
                 guard plain.allSatisfy({ laid[$0] == row[$0] }), !rewrite.journal.contains(where: { $0.kind == .foreignKey }) else {
                     continue
                 }
                 throw Violation(
-                    "merge rule 25", "\(change.text): \(reference.parent) \(row[place].literal) is \(now.literal) now; \(rewrite.text)")
+                    "merge rule 25",
+                    "\(change.text): \(reference.parent) \(row[columnIndex].literal) is \(now.literal) now; \(rewrite.text)")
             }
         }
     }

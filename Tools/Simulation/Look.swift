@@ -56,7 +56,7 @@ struct Look {
             switch row["name"] as String {
             case "position": position = row["value"]
             case "outboxed": outboxed = row["value"]
-            case "rows_in_doubt": isInDoubt = true
+            case "rows_unverified": isInDoubt = true
             case "purged": purged = row["value"]
             case "unsettled": unsettled = true
             case "ahead": ahead.append(row["value"])
@@ -79,7 +79,7 @@ struct Look {
 
     /// Numbers and names. One statement reads all, because SQLite compiles each statement again after every pull.
     private static let facts = """
-        SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica', 'rows_in_doubt', 'purged')
+        SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica', 'rows_unverified', 'purged')
         UNION ALL SELECT 'ahead', position FROM annals_ahead
         UNION ALL SELECT 'kept', position FROM annals_parts
         UNION ALL SELECT 'unsettled', 1 FROM annals_unsettled

@@ -52,8 +52,8 @@ struct LossChecks {
             let key = table.key.map { row[$0] }
             var now = key
             for line in rewrite.journal where line.kind == .foreignKey && line.winner == .stored && line.key.map({ Cell($0) }) == key {
-                for (part, place) in table.key.enumerated() where line.columns.contains(table.columns[place].name) {
-                    if let stored = value(line, table, place, in: \.stored) { now[part] = stored }
+                for (part, columnIndex) in table.key.enumerated() where line.columns.contains(table.columns[columnIndex].name) {
+                    if let stored = value(line, table, columnIndex, in: \.stored) { now[part] = stored }
                 }
             }
             if now != key { names.note(table, key, isNow: now) }
@@ -89,8 +89,8 @@ struct LossChecks {
         case .insert(let row):
             let key = table.key.map { row[$0] }
             let keys = names.candidates(table, key)
-            for (place, value) in row.enumerated() where change.revived?.contains(where: { $0.column == place }) ?? true {
-                try check(table, keys, place, value, change, rewrite, rows, names)
+            for (columnIndex, value) in row.enumerated() where change.revived?.contains(where: { $0.column == columnIndex }) ?? true {
+                try check(table, keys, columnIndex, value, change, rewrite, rows, names)
             }
         case .update(let key, let cells):
             var keys = called.candidates(table, key) + names.candidates(table, key)
@@ -107,30 +107,34 @@ struct LossChecks {
     }
 
     private func check(
-        _ table: Table, _ keys: [[Cell]], _ place: Int, _ value: Cell, _ change: Change, _ rewrite: Rebase.Rewrite, _ rows: Rows,
+        _ table: Table, _ keys: [[Cell]], _ columnIndex: Int, _ value: Cell, _ change: Change, _ rewrite: Rebase.Rewrite, _ rows: Rows,
         _ names: NameBook
     ) throws(Violation) {
         // Combined values are not lost.
-        if !table.key.contains(place), rebase.policies.combines(table, place) { return }
+        if !table.key.contains(columnIndex), rebase.policies.combines(table, columnIndex) { return }
         for key in keys {
             guard let row = rows.rows(of: table.name)[key] else { continue }
-            if row[place] == value || isRenamed(table, place, value, now: row[place], names) { return }
+            if row[columnIndex] == value || isRenamed(table, columnIndex, value, now: row[columnIndex], names) { return }
         }
         let isNoted = rewrite.journal.contains { line in
-            if line.kind == .renumber, self.value(line, table, place, in: \.stored) == value { return true }
-            return self.value(line, table, place, in: \.incoming).map { $0 == value || isRenamed(table, place, value, now: $0, names) }
+            if line.kind == .renumber, self.value(line, table, columnIndex, in: \.stored) == value { return true }
+            return self.value(line, table, columnIndex, in: \.incoming).map {
+                $0 == value || isRenamed(table, columnIndex, value, now: $0, names)
+            }
                 ?? false
         }
         if isNoted { return }
         throw lost(
-            table.key.contains(place) ? "key" : "asked", rewrite,
-            "\(change.text): \(table.columns[place].name) = \(value.literal) is neither in the row nor in the journal")
+            table.key.contains(columnIndex) ? "key" : "asked", rewrite,
+            "\(change.text): \(table.columns[columnIndex].name) = \(value.literal) is neither in the row nor in the journal")
     }
 
     /// A reference follows its parent, and so does a key that is a reference.
-    private func isRenamed(_ table: Table, _ place: Int, _ value: Cell, now: Cell, _ names: NameBook) -> Bool {
+    private func isRenamed(_ table: Table, _ columnIndex: Int, _ value: Cell, now: Cell, _ names: NameBook) -> Bool {
         table.references.contains { reference in
-            guard let part = reference.columns.firstIndex(of: place), let parent = schema.table(reference.parent) else { return false }
+            guard let part = reference.columns.firstIndex(of: columnIndex), let parent = schema.table(reference.parent) else {
+                return false
+            }
             if names.isUnclear(parent) { return true }
             let folded = reference.collations[part].folded(now)
             // The reference has its parent's spelling.
@@ -146,7 +150,7 @@ struct LossChecks {
         _ change: Change, _ rows: Rows, _ rewrite: Rebase.Rewrite, _ asked: [Change], _ names: NameBook
     ) throws(Violation) {
         guard let table = schema.table(change.table) else { return }
-        var lost: [(place: Int, old: Cell, new: Cell?)] = []
+        var lost: [(columnIndex: Int, old: Cell, new: Cell?)] = []
         let key: [Cell]
         switch change.kind {
         case .insert:
@@ -158,18 +162,19 @@ struct LossChecks {
             key = old
             lost = cells.map { ($0.column, $0.old, $0.new) }
         }
-        for (place, old, new) in lost where !old.isNull {
-            if hasSeen(table, key, place, old, asked, names) || rebase.policies.combines(table, place) { continue }
-            if let new, isRenamed(table, place, old, now: new, names) { continue }
-            if rewrite.journal.contains(where: { value($0, table, place, in: \.stored) == old }) { continue }
+        for (columnIndex, old, new) in lost where !old.isNull {
+            if hasSeen(table, key, columnIndex, old, asked, names) || rebase.policies.combines(table, columnIndex) { continue }
+            if let new, isRenamed(table, columnIndex, old, now: new, names) { continue }
+            if rewrite.journal.contains(where: { value($0, table, columnIndex, in: \.stored) == old }) { continue }
             throw self.lost(
-                "stored", rewrite, "\(change.text): \(table.columns[place].name) = \(old.literal) is gone, unseen and not in the journal")
+                "stored", rewrite,
+                "\(change.text): \(table.columns[columnIndex].name) = \(old.literal) is gone, unseen and not in the journal")
         }
     }
 
     /// Whether the author removed exactly this value, here or in an earlier transaction that was dropped.
     private func hasSeen(
-        _ table: Table, _ key: [Cell], _ place: Int, _ value: Cell, _ asked: [Change], _ names: NameBook
+        _ table: Table, _ key: [Cell], _ columnIndex: Int, _ value: Cell, _ asked: [Change], _ names: NameBook
     ) -> Bool {
         let folded = names.candidates(table, key)
         // The key may have changed because the row was renumbered before.
@@ -177,12 +182,12 @@ struct LossChecks {
         return asked.contains { change in
             guard change.table == table.name else { return false }
             switch change.kind {
-            case .insert: return change.revived?.contains { $0.column == place && $0.old == value } ?? false
+            case .insert: return change.revived?.contains { $0.column == columnIndex && $0.old == value } ?? false
             case .delete(let row):
-                return row[place] == value || isRenamed(table, place, row[place], now: value, names)
-                    || (table.key.contains(place) && isMeant(table.key.map { row[$0] }))
+                return row[columnIndex] == value || isRenamed(table, columnIndex, row[columnIndex], now: value, names)
+                    || (table.key.contains(columnIndex) && isMeant(table.key.map { row[$0] }))
             case .update(let key, let cells):
-                return cells.contains { $0.column == place && ($0.old == value || (table.key.contains(place) && isMeant(key))) }
+                return cells.contains { $0.column == columnIndex && ($0.old == value || (table.key.contains(columnIndex) && isMeant(key))) }
             }
         }
     }
@@ -191,10 +196,10 @@ struct LossChecks {
 
     /// The value that a journal entry has for one column; nil if it has none.
     private func value(
-        _ line: JournalEntry, _ table: Table, _ place: Int, in side: KeyPath<JournalEntry, [Value]?>
+        _ line: JournalEntry, _ table: Table, _ columnIndex: Int, in side: KeyPath<JournalEntry, [Value]?>
     ) -> Cell? {
         guard line.table == table.name, let values = line[keyPath: side] else { return nil }
-        let number = line.columns.isEmpty ? place : line.columns.firstIndex(of: table.columns[place].name)
+        let number = line.columns.isEmpty ? columnIndex : line.columns.firstIndex(of: table.columns[columnIndex].name)
         guard let number, values.indices.contains(number) else { return nil }
         return Cell(values[number])
     }

@@ -66,10 +66,10 @@ struct NameBook {
         let folded = fold(table, key)
         var candidates = [folded]
         if let now = names[Name(table: table.name, key: folded)] { candidates.append(now) }
-        for (place, now) in renamedParts(table, candidates) {
+        for (columnIndex, now) in renamedParts(table, candidates) {
             for candidate in candidates {
                 var other = candidate
-                other[place] = now
+                other[columnIndex] = now
                 if !candidates.contains(other) { candidates.append(other) }
             }
         }
@@ -80,10 +80,12 @@ struct NameBook {
     private func renamedParts(_ table: Table, _ candidates: [[Cell]]) -> [(Int, Cell)] {
         table.references.flatMap { reference -> [(Int, Cell)] in
             guard let parent = schema.table(reference.parent) else { return [] }
-            return zip(reference.columns, reference.parentColumns).flatMap { place, parentPlace -> [(Int, Cell)] in
-                guard let part = table.key.firstIndex(of: place), let parentPart = parent.key.firstIndex(of: parentPlace) else { return [] }
+            return zip(reference.columns, reference.parentColumns).flatMap { columnIndex, parentColumnIndex -> [(Int, Cell)] in
+                guard let part = table.key.firstIndex(of: columnIndex), let parentPart = parent.key.firstIndex(of: parentColumnIndex) else {
+                    return []
+                }
                 return candidates.flatMap { candidate in
-                    renamed(parent, parentPart, candidate[part]).map { (part, table.columns[place].collation.folded($0)) }
+                    renamed(parent, parentPart, candidate[part]).map { (part, table.columns[columnIndex].collation.folded($0)) }
                 }
             }
         }
@@ -100,8 +102,8 @@ struct NameBook {
         let folded = collation.folded(value)
         var renamed = Set(names.filter { $0.key.table == table.name && $0.key.key[part] == folded }.map { $0.value[part] })
         for reference in table.references where !seen.contains(reference.parent) {
-            guard let parent = schema.table(reference.parent), let place = reference.columns.firstIndex(of: table.key[part]),
-                let parentPart = parent.key.firstIndex(of: reference.parentColumns[place])
+            guard let parent = schema.table(reference.parent), let columnIndex = reference.columns.firstIndex(of: table.key[part]),
+                let parentPart = parent.key.firstIndex(of: reference.parentColumns[columnIndex])
             else { continue }
             let others = self.renamed(parent, parentPart, value, seen: seen.union([table.name]))
             renamed.formUnion(others.map { collation.folded($0) })

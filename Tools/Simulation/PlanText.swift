@@ -33,7 +33,7 @@ extension SnapshotPlan {
 
 extension Step.RelayPurge {
     fileprivate var text: String {
-        let who = isForced ? "whoever lacks it" : "but for whom was there in the last \(silence) ms"
+        let who = isForced ? "whichever replica lacks it" : "but for whom was there in the last \(silence) ms"
         return "is at work while the relay drops the log, \(who)\(retired.map { ", r\($0) is retired" }.joined())"
     }
 }
@@ -83,7 +83,7 @@ extension Step.Action {
         case .restoreRelay: "is at work while the relay is put back to its backup"
         case .fault(let fault): fault.text
         case .purgeRelay(let purge): purge.text
-        case .purgeHistory(let aim, let isForced): "drops history \(aim.text)\(isForced ? ", whoever reads it" : "")"
+        case .purgeHistory(let aim, let isForced): "drops history \(aim.text)\(isForced ? ", whichever reader needs it" : "")"
         case .setRetention(let age): "keeps history for \(age) ms"
         case .consume(let reader, let limit): "reader \(reader) takes \(limit) transactions"
         case .turnClock(let time): "its clock jumps by \(time) ms"

@@ -72,11 +72,11 @@ final class Replica {
 
         /// The error in the transactions that it got; nil if there is none. It must get the transactions that it has not read, in
         /// order and each once, or an error if they were purged.
-        func complaint(_ found: [Int64], limit: Int, newest: Int64, isTold: Bool) -> String? {
+        func complaint(_ found: [Int64], limit: Int, newest: Int64, isReported: Bool) -> String? {
             if isUnclear { return nil }
-            guard isTold == isExpired else { return "is\(isTold ? "" : " not") told that it expired" }
+            guard isReported == isExpired else { return "is\(isReported ? "" : " not") told that it expired" }
             let end = min(newest, number + Int64(limit))
-            let expected = isTold || end <= number ? [] : Array(number + 1...end)
+            let expected = isReported || end <= number ? [] : Array(number + 1...end)
             return found == expected ? nil : "gets \(found) and not \(expected)"
         }
     }

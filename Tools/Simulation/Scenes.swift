@@ -156,8 +156,8 @@ extension Workload {
         let (child, reference) = dice.one(of: references)
         guard let parent = schema.table(reference.parent) else { return nil }
         let name = reference.parentColumns.map { dice.one(of: parent.columns[$0].domain) }
-        func condition(_ table: Table, _ places: [Int]) -> String {
-            zip(places, name).map { "\(table.columns[$0].name) = \($1.literal)" }.joined(separator: " AND ")
+        func condition(_ table: Table, _ columnIndexes: [Int]) -> String {
+            zip(columnIndexes, name).map { "\(table.columns[$0].name) = \($1.literal)" }.joined(separator: " AND ")
         }
         return Family(
             parent: rows(2) + (0..<4).map { _ in row(parent, Dictionary(zip(reference.parentColumns, name)) { $1 }) },

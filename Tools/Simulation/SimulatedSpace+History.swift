@@ -105,7 +105,7 @@ extension SimulatedSpace {
             reader.isUnclear = true
         } else {
             let found = seen.withLock { $0 }
-            if let complaint = reader.complaint(found, limit: limit, newest: replica.seenNumber, isTold: isExpired) {
+            if let complaint = reader.complaint(found, limit: limit, newest: replica.seenNumber, isReported: isExpired) {
                 throw Violation("law 10", "\(replica.name)'s reader \(number) at \(reader.number) \(complaint)")
             }
             reader = Replica.Reader(number: isExpired ? replica.seenNumber : found.last ?? replica.seenNumber)

@@ -65,35 +65,35 @@ struct Workload {
     // MARK: Inserts
 
     private mutating func insert(_ table: Table, verb: String, suffix: String = "") -> String {
-        var places = Array(table.columns.indices)
-        if table.hasIntegerKey, dice.chance(45) { places.removeAll { $0 == table.key[0] } }
-        places.removeAll { place in
-            let column = table.columns[place]
-            return !table.key.contains(place) && (!column.isNotNull || column.defaultValue != nil) && dice.chance(15)
+        var columnIndexes = Array(table.columns.indices)
+        if table.hasIntegerKey, dice.chance(45) { columnIndexes.removeAll { $0 == table.key[0] } }
+        columnIndexes.removeAll { columnIndex in
+            let column = table.columns[columnIndex]
+            return !table.key.contains(columnIndex) && (!column.isNotNull || column.defaultValue != nil) && dice.chance(15)
         }
-        if places.isEmpty { return "\(verb) INTO \(table.name) DEFAULT VALUES" }
+        if columnIndexes.isEmpty { return "\(verb) INTO \(table.name) DEFAULT VALUES" }
         let rows = (0..<(dice.chance(8) ? 2 : 1)).map { _ in
-            "(" + places.map { value(table, $0).literal }.joined(separator: ", ") + ")"
+            "(" + columnIndexes.map { value(table, $0).literal }.joined(separator: ", ") + ")"
         }
-        return "\(verb) INTO \(table.name) (\(table.names(places))) VALUES \(rows.joined(separator: ", "))\(suffix)"
+        return "\(verb) INTO \(table.name) (\(table.names(columnIndexes))) VALUES \(rows.joined(separator: ", "))\(suffix)"
     }
 
     private mutating func upsert(_ table: Table) -> String {
-        let places = changeable(table)
-        guard !places.isEmpty, dice.chance(75) else { return " ON CONFLICT DO NOTHING" }
-        let column = table.columns[dice.one(of: places)].name
+        let columnIndexes = changeable(table)
+        guard !columnIndexes.isEmpty, dice.chance(75) else { return " ON CONFLICT DO NOTHING" }
+        let column = table.columns[dice.one(of: columnIndexes)].name
         return " ON CONFLICT (\(table.names(table.key))) DO UPDATE SET \(column) = excluded.\(column)"
     }
 
     // MARK: Updates
 
     private mutating func update(_ table: Table, verb: String, condition: String) -> String {
-        let places = changeable(table)
-        guard !places.isEmpty else { return "DELETE FROM \(table.name) WHERE \(condition)" }
+        let columnIndexes = changeable(table)
+        guard !columnIndexes.isEmpty else { return "DELETE FROM \(table.name) WHERE \(condition)" }
         var chosen: [Int] = []
         for _ in 0..<dice.weighted([(70, 1), (30, 2)]) {
-            let place = dice.one(of: places)
-            if !chosen.contains(place) { chosen.append(place) }
+            let columnIndex = dice.one(of: columnIndexes)
+            if !chosen.contains(columnIndex) { chosen.append(columnIndex) }
         }
         // The columns of one reference are usually set together, because single columns rarely refer to a parent.
         if let reference = table.references.first(where: { $0.columns.contains(chosen[0]) }), dice.chance(80) { chosen = reference.columns }
@@ -102,29 +102,30 @@ struct Workload {
     }
 
     private mutating func changeKey(_ table: Table) -> String {
-        let place = dice.one(of: table.key)
-        return "UPDATE \(table.name) SET \(table.columns[place].name) = \(value(table, place).literal) WHERE \(keyCondition(table))"
+        let columnIndex = dice.one(of: table.key)
+        return
+            "UPDATE \(table.name) SET \(table.columns[columnIndex].name) = \(value(table, columnIndex).literal) WHERE \(keyCondition(table))"
     }
 
     /// Changes many rows at once.
     private mutating func shift(_ table: Table) -> String {
-        guard let place = changeable(table).first(where: { table.columns[$0].kind == .integer }) else {
+        guard let columnIndex = changeable(table).first(where: { table.columns[$0].kind == .integer }) else {
             return update(table, verb: "UPDATE OR IGNORE", condition: "1")
         }
-        let name = table.columns[place].name
+        let name = table.columns[columnIndex].name
         return "UPDATE OR IGNORE \(table.name) SET \(name) = 1 + \(name) % 6 WHERE \(condition(table))"
     }
 
     /// Two rows swap a value through a third value.
     private mutating func swap() -> [String] {
         let table = dice.one(of: schema.tables)
-        let places = changeable(table)
-        guard !places.isEmpty else { return [statement()] }
-        let place = dice.one(of: places)
-        let name = table.columns[place].name
+        let columnIndexes = changeable(table)
+        guard !columnIndexes.isEmpty else { return [statement()] }
+        let columnIndex = dice.one(of: columnIndexes)
+        let name = table.columns[columnIndex].name
         let (first, second) = (keyCondition(table), keyCondition(table))
-        let spare = table.columns[place].isNotNull ? value(table, place) : .null
-        let (left, right) = (value(table, place), value(table, place))
+        let spare = table.columns[columnIndex].isNotNull ? value(table, columnIndex) : .null
+        let (left, right) = (value(table, columnIndex), value(table, columnIndex))
         return [
             "UPDATE \(table.name) SET \(name) = \(spare.literal) WHERE \(first)",
             "UPDATE \(table.name) SET \(name) = \(left.literal) WHERE \(second)",
@@ -137,8 +138,8 @@ struct Workload {
         let table = dice.one(of: schema.tables)
         let key = table.key.map { value(table, $0) }
         let isKey = zip(table.key, key).map { "\(table.columns[$0].name) = \($1.literal)" }.joined(separator: " AND ")
-        let values = table.columns.indices.map { place in
-            (table.key.firstIndex(of: place).map { key[$0] } ?? value(table, place)).literal
+        let values = table.columns.indices.map { columnIndex in
+            (table.key.firstIndex(of: columnIndex).map { key[$0] } ?? value(table, columnIndex)).literal
         }
         let columns = table.names(Array(table.columns.indices))
         return [
@@ -155,8 +156,8 @@ struct Workload {
         var setting = PolicySetting(table: table?.name, aspect: .update, policy: "")
         switch dice.number(0...99) {
         case 0..<50:
-            let places = table.map(changeable) ?? []
-            if let table, !places.isEmpty { setting.column = table.columns[dice.one(of: places)].name }
+            let columnIndexes = table.map(changeable) ?? []
+            if let table, !columnIndexes.isEmpty { setting.column = table.columns[dice.one(of: columnIndexes)].name }
             setting.policy = dice.one(of: [
                 "lastWriterWins", "mergeByPropertyStoreTrump", "mergeByPropertyObjectTrump", "sum", "sum", "min", "max", "union", "json",
                 "text",
@@ -179,22 +180,22 @@ struct Workload {
     }
 
     private mutating func condition(_ table: Table) -> String {
-        let place = dice.number(0...table.columns.count - 1)
+        let columnIndex = dice.number(0...table.columns.count - 1)
         let sign = dice.one(of: ["=", "IS", "<"])
-        return "\(table.columns[place].name) \(sign) \(value(table, place).literal)"
+        return "\(table.columns[columnIndex].name) \(sign) \(value(table, columnIndex).literal)"
     }
 
     private func changeable(_ table: Table) -> [Int] {
         table.columns.indices.filter { !table.key.contains($0) }
     }
 
-    private mutating func keyValue(_ table: Table, _ place: Int) -> Cell {
-        dice.one(of: table.columns[place].domain)
+    private mutating func keyValue(_ table: Table, _ columnIndex: Int) -> Cell {
+        dice.one(of: table.columns[columnIndex].domain)
     }
 
-    mutating func value(_ table: Table, _ place: Int) -> Cell {
-        let column = table.columns[place]
-        if !column.isNotNull || dice.chance(3), !table.key.contains(place), dice.chance(25) { return .null }
+    mutating func value(_ table: Table, _ columnIndex: Int) -> Cell {
+        let column = table.columns[columnIndex]
+        if !column.isNotNull || dice.chance(3), !table.key.contains(columnIndex), dice.chance(25) { return .null }
         return dice.one(of: column.domain)
     }
 }

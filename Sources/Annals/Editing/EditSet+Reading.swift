@@ -11,7 +11,7 @@ extension EditSet {
     /// - Returns: a record, with edits, for each row that is not to be deleted.
     mutating func read<Record: EditableRecord>(_ fetched: [FetchedRow], _ type: Record.Type, at newest: Int64) throws -> [Record] {
         let table = try table(of: Record.self)
-        let numbered = table.numberedPlaces
+        let numbered = table.numberedColumnIndexes
         var records: [Record] = []
         for row in fetched {
             let values: [Value?] = table.columns.map { row.row.hasColumn($0.name) ? Value(row.row[$0.name] as DatabaseValue) : nil }
@@ -54,12 +54,12 @@ extension EditSet {
     /// Reads the columns that a request did not select, because a save compares the whole row.
     static func whole(_ row: Row, _ table: DeclaredTable, _ db: Database) throws -> FetchedRow {
         guard !table.columns.allSatisfy({ row.hasColumn($0.name) }) else { return (row, true) }
-        let key = try table.primaryKey.map { place in
-            guard row.hasColumn(table.columns[place].name) else {
+        let key = try table.primaryKey.map { columnIndex in
+            guard row.hasColumn(table.columns[columnIndex].name) else {
                 throw AnnalsError.editing(
                     "the request for \(table.name) does not select the primary key", hint: "Select the key columns as well")
             }
-            return Value(row[table.columns[place].name] as DatabaseValue)
+            return Value(row[table.columns[columnIndex].name] as DatabaseValue)
         }
         return (try PersistentIdentifier(table: table.name, key: key).fetch(db) ?? row, false)
     }
@@ -124,10 +124,10 @@ extension EditSet {
         renumberings += renumbered.filter { $0.number > last }
         guard !renumbered.isEmpty else {
             // In place, by index, because a context may hold very many rows.
-            var place = rows.values.startIndex
-            while place != rows.values.endIndex {
-                if rows.values[place].asOf < newest { rows.values[place].asOf = newest }
-                rows.values.formIndex(after: &place)
+            var index = rows.values.startIndex
+            while index != rows.values.endIndex {
+                if rows.values[index].asOf < newest { rows.values[index].asOf = newest }
+                rows.values.formIndex(after: &index)
             }
             return [:]
         }
@@ -235,7 +235,9 @@ extension EditSet {
             return
         }
         if let now = row.now {
-            row.now = stored.indices.map { place in now[place] == start?.now?[place] ? stored[place] : now[place] }
+            row.now = stored.indices.map { columnIndex in
+                now[columnIndex] == start?.now?[columnIndex] ? stored[columnIndex] : now[columnIndex]
+            }
         } else if start?.now == nil {
             row.now = stored
         }
@@ -271,9 +273,9 @@ extension EditedRow {
         base = base.map { referring($0, current) }
         now = now.map { referring($0, current) }
         if new != old {
-            for (place, value) in zip(table.primaryKey, new.key) {
-                base?[place] = value
-                now?[place] = value
+            for (columnIndex, value) in zip(table.primaryKey, new.key) {
+                base?[columnIndex] = value
+                now?[columnIndex] = value
             }
         }
         return key ?? new
@@ -292,10 +294,10 @@ extension EditedRow {
     ) -> [Value?] {
         var values = values
         for reference in references(in: values) {
-            if let edited, edited.isDisjoint(with: reference.places) { continue }
+            if let edited, edited.isDisjoint(with: reference.columnIndexes) { continue }
             let parent = current(reference.parent)
             guard parent != reference.parent else { continue }
-            for (place, value) in zip(reference.places, parent.key) { values[place] = value }
+            for (columnIndex, value) in zip(reference.columnIndexes, parent.key) { values[columnIndex] = value }
         }
         return values
     }
@@ -307,10 +309,10 @@ extension EditedRow {
         guard key(new) == key(table) else { return }
         if new.columns.map(\.name) != table.columns.map(\.name) {
             let edited = base == nil ? (now ?? []).indices.filter { now?[$0] != nil } : changed
-            guard edited.allSatisfy({ new.place(of: table.columns[$0].name) != nil }) else { return }
-            let places = new.columns.map { table.place(of: $0.name) }
-            base = base.map { base in places.map { place in place.flatMap { base[$0] } } }
-            now = now.map { now in places.map { place in place.flatMap { now[$0] } } }
+            guard edited.allSatisfy({ new.columnIndex(of: table.columns[$0].name) != nil }) else { return }
+            let columnIndexes = new.columns.map { table.columnIndex(of: $0.name) }
+            base = base.map { base in columnIndexes.map { columnIndex in columnIndex.flatMap { base[$0] } } }
+            now = now.map { now in columnIndexes.map { columnIndex in columnIndex.flatMap { now[$0] } } }
         }
         table = new
     }
@@ -318,13 +320,13 @@ extension EditedRow {
     /// The parents that these values refer to by foreign keys to primary keys, with the column indexes in the order of the key.
     func references(
         in values: [Value?]
-    ) -> [(parent: PersistentIdentifier, places: [Int], onDelete: DeclaredTable.ForeignKeyAction)] {
+    ) -> [(parent: PersistentIdentifier, columnIndexes: [Int], onDelete: DeclaredTable.ForeignKeyAction)] {
         table.foreignKeys.compactMap { key in
-            let places = key.places.compactMap(\.self)
-            guard places.count == key.columns.count else { return nil }
-            let parts = places.compactMap { values[$0] }
-            guard parts.count == places.count, !parts.contains(where: \.isNull) else { return nil }
-            return (PersistentIdentifier(table: key.parentTable, key: parts), places, key.onDelete)
+            let columnIndexes = key.columnIndexes.compactMap(\.self)
+            guard columnIndexes.count == key.columns.count else { return nil }
+            let parts = columnIndexes.compactMap { values[$0] }
+            guard parts.count == columnIndexes.count, !parts.contains(where: \.isNull) else { return nil }
+            return (PersistentIdentifier(table: key.parentTable, key: parts), columnIndexes, key.onDelete)
         }
     }
 }

@@ -90,12 +90,12 @@ public struct EditSet: Sendable {
         var values = try RecordCoding.encode(record, table)
         var inserted = record
         let isProvisional = table.rowidAlias.map { values[$0] ?? .null == .null } ?? false
-        if isProvisional, let place = table.rowidAlias {
+        if isProvisional, let columnIndex = table.rowidAlias {
             lowestKey -= 1
-            values[place] = .integer(lowestKey)
+            values[columnIndex] = .integer(lowestKey)
             inserted = try RecordCoding.decode(Record.self, values, table, [:])
         }
-        stayBelow(values, at: table.numberedPlaces)
+        stayBelow(values, at: table.numberedColumnIndexes)
         let identifier = try identifier(of: values, table)
         var row = rows[identifier] ?? EditedRow(table: table, base: nil, now: nil, hasProvisionalKey: isProvisional, asOf: newest)
         guard row.now == nil else {
@@ -123,8 +123,8 @@ public struct EditSet: Sendable {
         // A record can write a value in another form than the stored one. So the record is compared with what it would write for
         // the known row.
         let unchanged = (try? row.decode(Record.self)).flatMap { try? RecordCoding.encode($0, table) } ?? now
-        for place in values.indices where !table.primaryKey.contains(place) {
-            if let value = values[place], value != unchanged[place] { row.now?[place] = value }
+        for columnIndex in values.indices where !table.primaryKey.contains(columnIndex) {
+            if let value = values[columnIndex], value != unchanged[columnIndex] { row.now?[columnIndex] = value }
         }
         set(identifier, row, record)
     }
@@ -173,8 +173,8 @@ public struct EditSet: Sendable {
         }
         guard var row = rows[current(called)], row.now != nil else { throw Self.notKnown(table) }
         let isAsBefore = try RecordCoding.encode(row.decode(Record.self), table) == old
-        for place in new.indices where !table.primaryKey.contains(place) {
-            if let value = new[place], value != old[place] { row.now?[place] = value }
+        for columnIndex in new.indices where !table.primaryKey.contains(columnIndex) {
+            if let value = new[columnIndex], value != old[columnIndex] { row.now?[columnIndex] = value }
         }
         let edited = isAsBefore ? changed : try row.decode(Record.self)
         set(current(called), row, edited)
@@ -257,16 +257,16 @@ public struct EditSet: Sendable {
     }
 
     /// Keeps provisional keys lower than all keys that known rows have or refer to.
-    mutating func stayBelow(_ values: [Value?], at places: [Int]) {
-        for place in places {
-            if let key = values[place]?.integer, key < lowestKey { lowestKey = key }
+    mutating func stayBelow(_ values: [Value?], at columnIndexes: [Int]) {
+        for columnIndex in columnIndexes {
+            if let key = values[columnIndex]?.integer, key < lowestKey { lowestKey = key }
         }
     }
 }
 
 extension DeclaredTable {
     /// Column indexes of integer keys: the table's own key and its foreign keys.
-    var numberedPlaces: [Int] {
-        (rowidAlias.map { [$0] } ?? []) + foreignKeys.flatMap { $0.places.compactMap(\.self) }
+    var numberedColumnIndexes: [Int] {
+        (rowidAlias.map { [$0] } ?? []) + foreignKeys.flatMap { $0.columnIndexes.compactMap(\.self) }
     }
 }

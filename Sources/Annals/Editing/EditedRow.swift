@@ -50,8 +50,8 @@ enum RecordCoding {
     static func encode(_ record: some EditableRecord, _ table: DeclaredTable) throws -> [Value?] {
         var values = [Value?](repeating: nil, count: table.columns.count)
         for (name, value) in try record.databaseDictionary {
-            if let place = table.place(of: name) {
-                values[place] = Value(value)
+            if let columnIndex = table.columnIndex(of: name) {
+                values[columnIndex] = Value(value)
             } else if !table.generatedColumns.contains(where: { $0.name.isSameIdentifier(as: name) }) {
                 throw AnnalsError.editing("the table \(table.name) has no column \(name)")
             }
@@ -63,7 +63,9 @@ enum RecordCoding {
         _ type: Record.Type, _ values: [Value?], _ table: DeclaredTable, _ generated: [String: DatabaseValue]
     ) throws -> Record {
         var columns = generated
-        for (place, value) in values.enumerated() where value != nil { columns[table.columns[place].name] = value?.databaseValue }
+        for (columnIndex, value) in values.enumerated() where value != nil {
+            columns[table.columns[columnIndex].name] = value?.databaseValue
+        }
         return try Record(row: Row(columns))
     }
 }

@@ -48,9 +48,9 @@ extension Saving {
         }
         let base = try baseAsStored(row, stored)
         let mine = try row.now.map { now in
-            try now.indices.map { place in
-                guard let value = now[place], row.base?[place] != value else { return base[place] }
-                return try session.asStored(value, place, of: table)
+            try now.indices.map { columnIndex in
+                guard let value = now[columnIndex], row.base?[columnIndex] != value else { return base[columnIndex] }
+                return try session.asStored(value, columnIndex, of: table)
             }
         }
         if base == stored {
@@ -67,9 +67,9 @@ extension Saving {
         guard let base = row.base else { return stored }
         // A record that was read elsewhere is compared with what it would write for the stored row.
         let written = row.isAdopted ? try row.record.map { try Self.encode(stored, as: $0, row) } : nil
-        return try stored.indices.map { place in
-            guard let value = base[place], written?[place] != value else { return stored[place] }
-            return row.isAdopted ? try session.asStored(value, place, of: row.table) : value
+        return try stored.indices.map { columnIndex in
+            guard let value = base[columnIndex], written?[columnIndex] != value else { return stored[columnIndex] }
+            return row.isAdopted ? try session.asStored(value, columnIndex, of: row.table) : value
         }
     }
 
@@ -86,11 +86,12 @@ extension Saving {
         return MergeConflict(
             identifier: identifier, base: RowSnapshot(table, base), mine: mine.map { RowSnapshot(table, $0) },
             theirs: stored.map { RowSnapshot(table, $0) },
-            theirColumns: names { place in stored.map { $0[place] != base[place] } ?? false },
-            myColumns: names { place in mine.map { $0[place] != base[place] } ?? false },
-            conflictingColumns: names { place in
+            theirColumns: names { columnIndex in stored.map { $0[columnIndex] != base[columnIndex] } ?? false },
+            myColumns: names { columnIndex in mine.map { $0[columnIndex] != base[columnIndex] } ?? false },
+            conflictingColumns: names { columnIndex in
                 guard let mine, let stored else { return false }
-                return mine[place] != base[place] && stored[place] != base[place] && mine[place] != stored[place]
+                return mine[columnIndex] != base[columnIndex] && stored[columnIndex] != base[columnIndex]
+                    && mine[columnIndex] != stored[columnIndex]
             })
     }
 
@@ -115,7 +116,7 @@ extension Saving {
         switch policy.rule {
         case .error: break
         case .storeTrump, .objectTrump, .overwrite, .rollback:
-            for place in found.indices { try settle(found[place]) }
+            for index in found.indices { try settle(found[index]) }
             settledConflicts = conflicts
             return
         case .custom(let resolver): try ClosureError.passing { try resolver.resolve(optimisticLockingConflicts: &conflicts, in: db) }
@@ -162,12 +163,12 @@ extension Saving {
     func setting(_ named: [String: DatabaseValue], in row: [Value?], _ table: DeclaredTable) throws -> [Value?] {
         var row = row
         for (name, value) in named {
-            guard let place = table.place(of: name) else {
+            guard let columnIndex = table.columnIndex(of: name) else {
                 throw AnnalsError.editing(
                     "the table \(table.name) has no column \(name)", hint: "The merge policy resolver set it: return existing columns only")
             }
-            guard !table.primaryKey.contains(place) else { continue }
-            row[place] = try session.asStored(Value(value), place, of: table)
+            guard !table.primaryKey.contains(columnIndex) else { continue }
+            row[columnIndex] = try session.asStored(Value(value), columnIndex, of: table)
         }
         return row
     }

@@ -7,38 +7,42 @@ import GRDB
 extension Saving {
     func conflict(_ planned: PlannedRow) throws -> ConstraintConflict {
         let table = planned.table
-        guard let refusal = planned.refusal else { return make(.trigger, planned, places: [], name: nil, others: []) }
+        guard let refusal = planned.refusal else { return make(.trigger, planned, columnIndexes: [], name: nil, others: []) }
         let named =
-            refusal.table.isEmpty || refusal.table.isSameIdentifier(as: table.name) ? refusal.columns.compactMap(table.place(of:)) : []
+            refusal.table.isEmpty || refusal.table.isSameIdentifier(as: table.name)
+            ? refusal.columns.compactMap(table.columnIndex(of:)) : []
         switch refusal.kind {
         case .unique:
             let row = planned.values.map { $0 ?? .null }
             let holders = try session.holders(of: row, in: table, exceptKey: planned.ownKey)
-            guard !holders.isEmpty else { return make(.unique, planned, places: named, name: refusal.name, others: []) }
-            var places: [Int] = []
+            guard !holders.isEmpty else { return make(.unique, planned, columnIndexes: named, name: refusal.name, others: []) }
+            var columnIndexes: [Int] = []
             var others: [StoredRow] = []
             for holder in holders {
-                places += (holder.places ?? named).filter { !places.contains($0) }
+                columnIndexes += (holder.columnIndexes ?? named).filter { !columnIndexes.contains($0) }
                 let other = StoredRow(table, holder.row)
                 if !others.contains(other) { others.append(other) }
             }
-            return make(.unique, planned, places: places, name: refusal.name, others: others)
+            return make(.unique, planned, columnIndexes: columnIndexes, name: refusal.name, others: others)
         case .foreignKey:
             let broken = try brokenForeignKeys(of: planned)
-            return broken ?? make(.foreignKey, planned, places: named, name: refusal.name, others: [])
+            return broken ?? make(.foreignKey, planned, columnIndexes: named, name: refusal.name, others: [])
         case .notNull, .check, .datatype, .trigger:
-            return make(refusal.kind, planned, places: named, name: refusal.name, others: [])
+            return make(refusal.kind, planned, columnIndexes: named, name: refusal.name, others: [])
         }
     }
 
     private func make(
-        _ kind: ConstraintConflict.Kind, _ planned: PlannedRow, places: [Int], name: String?, others: [StoredRow]
+        _ kind: ConstraintConflict.Kind, _ planned: PlannedRow, columnIndexes: [Int], name: String?, others: [StoredRow]
     ) -> ConstraintConflict {
         let table = planned.table
         var values: [String: DatabaseValue] = [:]
-        for place in places where place < planned.values.count { values[table.columns[place].name] = planned.values[place]?.databaseValue }
+        for columnIndex in columnIndexes where columnIndex < planned.values.count {
+            values[table.columns[columnIndex].name] = planned.values[columnIndex]?.databaseValue
+        }
         return ConstraintConflict(
-            kind: kind, table: table.name, identifier: planned.identifier, name: name, columns: places.map { table.columns[$0].name },
+            kind: kind, table: table.name, identifier: planned.identifier, name: name,
+            columns: columnIndexes.map { table.columns[$0].name },
             values: values, mine: planned.mine, others: others)
     }
 
@@ -69,11 +73,13 @@ extension Saving {
             return try brokenByDeleting(planned, stored.isEmpty ? planned.values.map { $0 ?? .null } : stored)
         }
         for key in planned.table.foreignKeys {
-            let places = key.places.compactMap(\.self)
-            let values = places.compactMap { planned.values[$0] }
-            guard places.count == key.columns.count, values.count == places.count, !values.contains(where: \.isNull) else { continue }
+            let columnIndexes = key.columnIndexes.compactMap(\.self)
+            let values = columnIndexes.compactMap { planned.values[$0] }
+            guard columnIndexes.count == key.columns.count, values.count == columnIndexes.count, !values.contains(where: \.isNull) else {
+                continue
+            }
             guard try rows(of: key.parentTable, having: key.parentColumns, values, limit: 1).isEmpty else { continue }
-            return make(.foreignKey, planned, places: places, name: key.parentTable, others: [])
+            return make(.foreignKey, planned, columnIndexes: columnIndexes, name: key.parentTable, others: [])
         }
         return nil
     }
@@ -81,7 +87,7 @@ extension Saving {
     /// Describes the rows that refer to a row that is to be deleted.
     private func brokenByDeleting(_ planned: PlannedRow, _ row: [Value]) throws -> ConstraintConflict? {
         for (child, key) in session.catalog.references(to: planned.table.name) {
-            let values = key.parentColumns.compactMap { planned.table.place(of: $0).map { row[$0] } }
+            let values = key.parentColumns.compactMap { planned.table.columnIndex(of: $0).map { row[$0] } }
             guard values.count == key.columns.count, !values.isEmpty else { continue }
             let children = try rows(of: child.name, having: key.columns, values, limit: Self.childrenTold)
             guard !children.isEmpty else { continue }

@@ -37,10 +37,10 @@ extension Saving {
     /// Whether this save itself wrote the row with the taken value, or is about to change it. Then no other writer caused the
     /// conflict.
     private func isOwn(_ refused: (planned: PlannedRow, conflict: ConstraintConflict)) -> Bool {
-        let places = Set(refused.conflict.columns.compactMap(refused.planned.table.place(of:)))
+        let columnIndexes = Set(refused.conflict.columns.compactMap(refused.planned.table.columnIndex(of:)))
         return refused.conflict.others.contains { other in
-            let isPlanned = waiting.contains { $0.identifier == other.identifier && !$0.changed.isDisjoint(with: places) }
-            return isPlanned || !(written[other.identifier]?.isDisjoint(with: places) ?? true)
+            let isPlanned = waiting.contains { $0.identifier == other.identifier && !$0.changed.isDisjoint(with: columnIndexes) }
+            return isPlanned || !(written[other.identifier]?.isDisjoint(with: columnIndexes) ?? true)
         }
     }
 
@@ -55,17 +55,17 @@ extension Saving {
                     "the merge policy resolver changed the number of conflicts", hint: "Set each resolution; do not add or remove conflicts"
                 )
             }
-            for place in refused.indices where isNew(conflicts[place].resolution, for: refused[place]) {
-                refused[place].conflict.resolution = conflicts[place].resolution
+            for index in refused.indices where isNew(conflicts[index].resolution, for: refused[index]) {
+                refused[index].conflict.resolution = conflicts[index].resolution
             }
         case .storeTrump, .rollback:
-            for place in refused.indices { refused[place].conflict.resolution = .keepStore }
+            for index in refused.indices { refused[index].conflict.resolution = .keepStore }
         case .objectTrump, .overwrite:
-            for place in refused.indices {
-                let isNew = if case .insert = refused[place].planned.action { true } else { false }
+            for index in refused.indices {
+                let isNew = if case .insert = refused[index].planned.action { true } else { false }
                 // No policy merges two existing rows into one. Only `overwrite` deletes one of them.
                 let isOverwriting = if case .overwrite = policy.rule { true } else { false }
-                if isNew ? refused[place].conflict.others.count == 1 : isOverwriting { refused[place].conflict.resolution = .keepObject }
+                if isNew ? refused[index].conflict.others.count == 1 : isOverwriting { refused[index].conflict.resolution = .keepObject }
             }
         }
     }
@@ -94,14 +94,14 @@ extension Saving {
         case (.keepStore, .update(let stored)):
             if case .rollback = policy.rule { return }
             for name in conflict.columns {
-                if let place = table.place(of: name) { planned.values[place] = stored[place] }
+                if let columnIndex = table.columnIndex(of: name) { planned.values[columnIndex] = stored[columnIndex] }
             }
             if planned.values != stored.map(Optional.some) { waiting.append(planned) }
         case (.keepObject, .insert):
             guard let other = conflict.others.first?.identifier, let stored = try session.row(other.key, of: table) else { return }
             names[planned.identifier] = other
             var values = zip(planned.values, stored).map { $0 ?? $1 }
-            for place in table.primaryKey { values[place] = stored[place] }
+            for columnIndex in table.primaryKey { values[columnIndex] = stored[columnIndex] }
             planned.identifier = other
             planned.action = .update(from: stored)
             planned.values = values

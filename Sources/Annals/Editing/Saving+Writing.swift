@@ -130,17 +130,17 @@ extension Saving {
         let table = planned.table
         var values = planned.values
         let isProvisional = planned.row.hasProvisionalKey
-        if isProvisional, let place = table.rowidAlias { values[place] = .null }
+        if isProvisional, let columnIndex = table.rowidAlias { values[columnIndex] = .null }
         var inserted = try Self.fitting(record, values, planned, table.columns.indices)
         try inserted.insert(db, onConflict: .abort)
         let rowid = db.lastInsertedRowID
-        guard isProvisional, let place = table.rowidAlias else {
+        guard isProvisional, let columnIndex = table.rowidAlias else {
             try complete(planned.identifier, table, values, written: inserted)
             return planned.identifier
         }
         // The key that the record stored itself, or else SQLite's number. The record's `didInsert` may have inserted another row,
         // which would change SQLite's number.
-        var key = try RecordCoding.encode(inserted, table)[place] ?? .null
+        var key = try RecordCoding.encode(inserted, table)[columnIndex] ?? .null
         if key.isNull { key = .integer(rowid) }
         return PersistentIdentifier(table: table.name, key: [key])
     }
@@ -164,8 +164,8 @@ extension Saving {
         guard !rest.isEmpty, let stored = try session.row(identifier.key, of: table) else { return }
         let changed = rest.filter { values[$0] != stored[$0] }
         guard !changed.isEmpty else { return }
-        let assignments = changed.enumerated().map { number, place in
-            "\(table.columns[place].name.quotedDatabaseIdentifier) = ?\(table.primaryKey.count + number + 1)"
+        let assignments = changed.enumerated().map { number, columnIndex in
+            "\(table.columns[columnIndex].name.quotedDatabaseIdentifier) = ?\(table.primaryKey.count + number + 1)"
         }
         try db.execute(
             sql: """
@@ -177,15 +177,15 @@ extension Saving {
 
     /// The app's record if it would write these values; otherwise a record made from the values.
     private static func fitting<Record: EditableRecord>(
-        _ record: Record, _ values: [Value?], _ planned: PlannedRow, _ places: some Sequence<Int>
+        _ record: Record, _ values: [Value?], _ planned: PlannedRow, _ columnIndexes: some Sequence<Int>
     ) throws -> Record {
         let encoded = try RecordCoding.encode(record, planned.table)
         let given = planned.row.now
         // The column's affinity may store a value in another form. So a value that the app set and that is stored as expected
         // counts as equal.
-        let isFitting = places.allSatisfy { place in
-            encoded[place] == nil || encoded[place] == values[place]
-                || (given?[place] == encoded[place] && isSame(values[place], encoded[place]))
+        let isFitting = columnIndexes.allSatisfy { columnIndex in
+            encoded[columnIndex] == nil || encoded[columnIndex] == values[columnIndex]
+                || (given?[columnIndex] == encoded[columnIndex] && isSame(values[columnIndex], encoded[columnIndex]))
         }
         if isFitting { return record }
         return try RecordCoding.decode(Record.self, values, planned.table, planned.row.generated)

@@ -208,11 +208,11 @@ extension Store {
         try await readForEditing { db, catalog, newest in
             // An app may use negative keys itself.
             let keys = try catalog.all.filter { $0.kind == .table }.compactMap { table in
-                try table.rowidAlias.flatMap { place in
+                try table.rowidAlias.flatMap { columnIndex in
                     try Int64.fetchOne(
                         db.cachedStatement(
                             sql: """
-                                SELECT min(\(table.columns[place].name.quotedDatabaseIdentifier)) FROM \(table.name.quotedDatabaseIdentifier)
+                                SELECT min(\(table.columns[columnIndex].name.quotedDatabaseIdentifier)) FROM \(table.name.quotedDatabaseIdentifier)
                                 """))
                 }
             }

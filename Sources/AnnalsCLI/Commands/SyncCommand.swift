@@ -102,7 +102,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
         for outcome in outcomes {
             guard case .failure(let error) = outcome.result else { continue }
             report.print(outcome.path, refusal: error)
-            tell(error, report.console)
+            show(error, report.console)
         }
         throw ExitCode(status.rawValue)
     }
@@ -121,12 +121,12 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
         return lines
     }
 
-    private func tell(_ error: AnnalsError, _ console: Console) {
+    private func show(_ error: AnnalsError, _ console: Console) {
         console.note(ErrorReport(error, root: RootCommand.self).line ?? "")
     }
 
     private func stayInTouch(_ opened: Opened, _ report: SyncReport) async throws {
-        for case .failure(let error) in opened.failures.map(\.result) { tell(error, report.console) }
+        for case .failure(let error) in opened.failures.map(\.result) { show(error, report.console) }
         for line in try await untracked(opened.members) { report.console.note(line) }
         let isAlone = opened.members.count + opened.failures.count == 1
         let failures = try await withThrowingTaskGroup(of: AnnalsError?.self) { group in
@@ -140,7 +140,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
                         return nil
                     } catch let error as AnnalsError where error.code != .cancelled && !isAlone {
                         let named = SyncRound.naming(member.path, error)
-                        tell(named, report.console)
+                        show(named, report.console)
                         return named
                     }
                 }

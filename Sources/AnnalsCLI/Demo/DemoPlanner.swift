@@ -70,8 +70,8 @@ struct DemoPlanner {
     /// Columns that are in no key, no reference and no unique index.
     private func freeColumns(_ table: DeclaredTable) -> [DeclaredTable.Column] {
         let taken = Set(
-            table.primaryKey + table.foreignKeys.flatMap { $0.places.compactMap { $0 } }
-                + table.uniqueIndexes.flatMap { $0.columns.compactMap(\.place) })
+            table.primaryKey + table.foreignKeys.flatMap { $0.columnIndexes.compactMap { $0 } }
+                + table.uniqueIndexes.flatMap { $0.columns.compactMap(\.columnIndex) })
         return table.columns.indices.filter { !taken.contains($0) && table.columns[$0].affinity != .blob }.map { table.columns[$0] }
     }
 
@@ -105,7 +105,7 @@ struct DemoPlanner {
                         title: "\(table.name): the same new number on both sides",
                         sql: "SELECT \(list(of: table)) FROM \(name) WHERE \(key) > \(highest) ORDER BY \(key)"))
                 if let child {
-                    let reference = SQL.quote(child.table.columns[child.place].name)
+                    let reference = SQL.quote(child.table.columns[child.columnIndex].name)
                     plan.looks.append(
                         .init(
                             title: "\(child.table.name): the rows that refer to them",
@@ -122,7 +122,7 @@ struct DemoPlanner {
     private struct Child {
         var table: DeclaredTable
         /// The index of the column that refers to the parent.
-        var place: Int
+        var columnIndex: Int
     }
 
     private func children(of parent: DeclaredTable) -> [Child] {
@@ -130,9 +130,9 @@ struct DemoPlanner {
             guard table.name != parent.name else { return nil }
             let key = table.foreignKeys.first {
                 $0.parentTable.isSameIdentifier(as: parent.name) && $0.columns.count == 1
-                    && $0.parentColumns.first.map { parent.place(of: $0) == parent.rowidAlias } ?? false
+                    && $0.parentColumns.first.map { parent.columnIndex(of: $0) == parent.rowidAlias } ?? false
             }
-            return key?.places.first?.map { Child(table: table, place: $0) }
+            return key?.columnIndexes.first?.map { Child(table: table, columnIndex: $0) }
         }
     }
 
@@ -141,8 +141,8 @@ struct DemoPlanner {
         var statements = [copy(table, side, replacing: table.rowidAlias.map { [$0: "NULL"] } ?? [:])]
         if let child {
             let alias = SQL.quote(table.columns[table.primaryKey[0]].name)
-            var values = [child.place: "(SELECT max(\(alias)) FROM \(SQL.quote(table.name)))"]
-            if let own = child.table.rowidAlias, own != child.place { values[own] = "NULL" }
+            var values = [child.columnIndex: "(SELECT max(\(alias)) FROM \(SQL.quote(table.name)))"]
+            if let own = child.table.rowidAlias, own != child.columnIndex { values[own] = "NULL" }
             statements.append(copy(child.table, side, replacing: values))
         }
         return statements
@@ -150,13 +150,13 @@ struct DemoPlanner {
 
     private func copy(_ table: DeclaredTable, _ side: String, replacing: [Int: String]) -> String {
         // Unique columns get the side's name. Without any, another text column gets it, so that the rows of the two sides differ.
-        let unique = Set(table.uniqueIndexes.flatMap { $0.columns.compactMap(\.place) })
+        let unique = Set(table.uniqueIndexes.flatMap { $0.columns.compactMap(\.columnIndex) })
         let free = freeColumns(table).first { $0.affinity == .text }?.name
-        let values = table.columns.indices.map { place -> String in
-            let name = SQL.quote(table.columns[place].name)
-            if let value = replacing[place] { return value }
-            let isMarked = unique.contains(place) || (unique.isEmpty && table.columns[place].name == free)
-            return isMarked && table.columns[place].affinity == .text ? "\(name) || ' (\(side))'" : name
+        let values = table.columns.indices.map { columnIndex -> String in
+            let name = SQL.quote(table.columns[columnIndex].name)
+            if let value = replacing[columnIndex] { return value }
+            let isMarked = unique.contains(columnIndex) || (unique.isEmpty && table.columns[columnIndex].name == free)
+            return isMarked && table.columns[columnIndex].affinity == .text ? "\(name) || ' (\(side))'" : name
         }
         let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
         let name = SQL.quote(table.name)

@@ -37,7 +37,7 @@ struct DemoStory: Sendable {
         let folder = try TemporaryFolder("annals-demo")
         defer { folder.remove() }
         let isEqual = try await DemoRelay.during(dataIn: folder.file("relay")) { url in
-            try await tell(folder, url)
+            try await show(folder, url)
         }
         let seconds = (Double(Int((ContinuousClock.now - start) / .milliseconds(100))) / 10).description
         console.print()
@@ -49,7 +49,7 @@ struct DemoStory: Sendable {
         console.print("\(verdict) It took \(seconds) s. The temporary folder was removed.")
     }
 
-    private func tell(_ folder: TemporaryFolder, _ url: String) async throws -> Bool {
+    private func show(_ folder: TemporaryFolder, _ url: String) async throws -> Bool {
         let (plan, shop, laptop) = try await begin(folder, url)
         let before = try await shop.store.latestToken()
         try await workApart(plan, shop, laptop)

@@ -129,20 +129,22 @@ package struct CaptureTriggers {
             values.append(("m\(mask)", SQL.balanced(bits.map { "(\($0))" }, operator: "|")))
         }
         values += rowid("o", "OLD") + rowid("n", "NEW")
-        let large = leavesOut ? table.placesThatMayBeLarge : []
-        let isTold = isToldByKey(differences)
+        let large = leavesOut ? table.columnIndexesThatMayBeLarge : []
+        let isIdentified = isIdentifiedByKey(differences)
         /// The condition for a large value that an update may leave out if it does not change it.
-        func isLarge(_ place: Int) -> String { "length(OLD.\(SQL.quote(table.columns[place].name))) > \(largeValue) AND \(isTold)" }
-        values += table.columns.enumerated().map { place, column in
-            let old = "OLD.\(SQL.quote(column.name))"
-            guard large.contains(place) else { return ("o\(place)", old) }
-            return ("o\(place)", "CASE WHEN \(isLarge(place)) AND NOT (\(differences[place])) THEN NULL ELSE \(old) END")
+        func isLarge(_ columnIndex: Int) -> String {
+            "length(OLD.\(SQL.quote(table.columns[columnIndex].name))) > \(largeValue) AND \(isIdentified)"
         }
-        values += table.columns.enumerated().map { place, column in
+        values += table.columns.enumerated().map { columnIndex, column in
+            let old = "OLD.\(SQL.quote(column.name))"
+            guard large.contains(columnIndex) else { return ("o\(columnIndex)", old) }
+            return ("o\(columnIndex)", "CASE WHEN \(isLarge(columnIndex)) AND NOT (\(differences[columnIndex])) THEN NULL ELSE \(old) END")
+        }
+        values += table.columns.enumerated().map { columnIndex, column in
             let new = "NEW.\(SQL.quote(column.name))"
-            if table.primaryKey.contains(place) { return ("n\(place)", new) }
-            let leftOut = large.contains(place) ? " WHEN \(isLarge(place)) THEN 1" : ""
-            return ("n\(place)", "CASE WHEN \(differences[place]) THEN \(new)\(leftOut) END")
+            if table.primaryKey.contains(columnIndex) { return ("n\(columnIndex)", new) }
+            let leftOut = large.contains(columnIndex) ? " WHEN \(isLarge(columnIndex)) THEN 1" : ""
+            return ("n\(columnIndex)", "CASE WHEN \(differences[columnIndex]) THEN \(new)\(leftOut) END")
         }
         let differs = SQL.balanced(differences.map { "(\($0))" } + rowidDifference, operator: "OR")
         return trigger("update", "AFTER UPDATE ON \(tableName)\nWHEN \(differs)", [write(.update, values)])
@@ -179,8 +181,10 @@ package struct CaptureTriggers {
     /// The condition that is true if the key identifies the row before and after the update. If the table refers to itself, an
     /// action of that foreign key may have changed the row before its own update was captured. Then all values are needed to
     /// identify the row.
-    private func isToldByKey(_ differences: [String]) -> String {
-        let own = table.foreignKeys.filter { $0.parentTable.isSameIdentifier(as: table.name) }.flatMap { $0.places.compactMap { $0 } }
+    private func isIdentifiedByKey(_ differences: [String]) -> String {
+        let own = table.foreignKeys.filter { $0.parentTable.isSameIdentifier(as: table.name) }.flatMap {
+            $0.columnIndexes.compactMap { $0 }
+        }
         var terms = Set(table.primaryKey + own).sorted().map { "NOT (\(differences[$0]))" }
         if table.keyMayBeNull { terms += table.primaryKey.map { "OLD.\(SQL.quote(table.columns[$0].name)) IS NOT NULL" } }
         return SQL.balanced(terms, operator: "AND")
@@ -205,8 +209,8 @@ package struct CaptureTriggers {
     }
 
     private var meetUpdate: Trigger {
-        let places = table.conflictTargets.map(\.columnsConcerned)
-        let columns = Set(places.flatMap { $0 ?? Array(table.columns.indices) }).sorted()
+        let targets = table.conflictTargets.map(\.columnsConcerned)
+        let columns = Set(targets.flatMap { $0 ?? Array(table.columns.indices) }).sorted()
         let names = columns.map { SQL.quote(table.columns[$0].name) }.joined(separator: ", ")
         let itself = isItself
         return trigger(
@@ -216,8 +220,8 @@ package struct CaptureTriggers {
     /// The condition that is true for the row that is updated.
     private var isItself: String {
         if let rowid = table.rowidName { return "\(row).\(SQL.quote(rowid)) = OLD.\(SQL.quote(rowid))" }
-        let parts = zip(table.primaryKey, table.primaryKeyCollations).map { place, collation in
-            let name = SQL.quote(table.columns[place].name)
+        let parts = zip(table.primaryKey, table.primaryKeyCollations).map { columnIndex, collation in
+            let name = SQL.quote(table.columns[columnIndex].name)
             return "\(row).\(name) = OLD.\(name) COLLATE \(SQL.quote(collation))"
         }
         return SQL.balanced(parts, operator: "AND")
@@ -274,7 +278,7 @@ extension DeclaredTable {
     /// The primary key and all unique indexes, through which one row can conflict with another.
     var conflictTargets: [ConflictTarget] {
         let key = ConflictTarget(
-            columns: zip(primaryKey, primaryKeyCollations).map { .init(name: columns[$0].name, place: $0, collation: $1) })
+            columns: zip(primaryKey, primaryKeyCollations).map { .init(name: columns[$0].name, columnIndex: $0, collation: $1) })
         return [key] + uniqueIndexes.map { ConflictTarget($0, of: self) }
     }
 }

@@ -19,10 +19,10 @@ extension Evictions {
             (self.slot, self.noted, self.present) = (slot, noted, present)
             guard slot.leavesOut else { return }
             let withheld = WithheldColumns(slot, noted: noted?.row, present: present?.row)
-            for place in withheld.places {
-                self.slot.clear(place)
-                self.noted?.row[place] = .null
-                self.present?.row[place] = .null
+            for columnIndex in withheld.columnIndexes {
+                self.slot.clear(columnIndex)
+                self.noted?.row[columnIndex] = .null
+                self.present?.row[columnIndex] = .null
             }
             self.withheld = withheld
         }
@@ -30,13 +30,13 @@ extension Evictions {
 
     /// The values in the columns that some changes of a key's rows leave out.
     struct WithheldColumns {
-        package let places: [Int]
+        package let columnIndexes: [Int]
         private let edges: [Int64: RowEdge]
         private let noted: [Value]?
         private let present: [Value]?
 
         init(_ slot: RowSlot, noted: [Value]?, present: [Value]?) {
-            places = Set(slot.edges.flatMap(\.leftOut)).sorted()
+            columnIndexes = Set(slot.edges.flatMap(\.leftOut)).sorted()
             edges = Dictionary(slot.edges.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
             (self.noted, self.present) = (noted, present)
         }
@@ -44,12 +44,12 @@ extension Evictions {
         /// The state after some changes, with the values that these changes wrote or left unchanged.
         package func whole(_ state: RowState, after changes: ArraySlice<RowEdge>, before rest: ArraySlice<RowEdge>) -> RowState {
             var state = state
-            for place in places {
-                func tells(_ edge: RowEdge) -> Bool { !edge.leftOut.contains(place) }
-                let last = changes.last(where: tells).flatMap { edges[$0.id]?.to }
-                let next = rest.first(where: tells).flatMap { edges[$0.id] }
+            for columnIndex in columnIndexes {
+                func hasValue(_ edge: RowEdge) -> Bool { !edge.leftOut.contains(columnIndex) }
+                let last = changes.last(where: hasValue).flatMap { edges[$0.id]?.to }
+                let next = rest.first(where: hasValue).flatMap { edges[$0.id] }
                 guard let row = last?.row ?? noted ?? next?.from?.row ?? present else { continue }
-                state.row[place] = row[place]
+                state.row[columnIndex] = row[columnIndex]
             }
             return state
         }
@@ -126,8 +126,8 @@ extension Evictions.Account {
         // The latest first, each with the next insert.
         var candidates: [(state: RowState, count: Int, next: Int64?)] = []
         var next: Int64?
-        for (place, edge) in slot.edges.enumerated().reversed() {
-            if let state = edge.to { candidates.append((state, place + 1, next)) }
+        for (index, edge) in slot.edges.enumerated().reversed() {
+            if let state = edge.to { candidates.append((state, index + 1, next)) }
             if edge.from == nil { next = edge.id }
         }
         if let notedStart { candidates.append((notedStart, 0, next)) }

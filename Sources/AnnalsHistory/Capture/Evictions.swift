@@ -71,7 +71,7 @@ package struct Evictions {
     /// Raw changes by exact key, for all keys that share the note. 1 and 1.0 share a note and are different rows.
     private func slots(of note: Note, _ changes: [RawChange]) -> [(RowIdentity, RowSlot)] {
         let noted = exactIdentity(note.row, note.rowid)
-        let shared = IdentityRule(key: table.key.places, collations: table.key.places.map { _ in Collation.binary })
+        let shared = IdentityRule(key: table.key.columnIndexes, collations: table.key.columnIndexes.map { _ in Collation.binary })
         let kin = shared.identity(of: note.row, rowid: note.rowid)
         var slots: [(RowIdentity, RowSlot)] = [(noted, RowSlot())]
         func append(_ edge: RowEdge, at identity: RowIdentity) {
@@ -102,7 +102,7 @@ package struct Evictions {
     }
 
     private func exactIdentity(_ row: [Value], _ rowid: Int64?) -> RowIdentity {
-        let key = table.key.places.map { row[$0] }
+        let key = table.key.columnIndexes.map { row[$0] }
         if let rowid, key.contains(where: \.isNull) { return .rowid(rowid) }
         return .key(key)
     }
@@ -123,7 +123,7 @@ package struct Evictions {
         while try notes.step() {
             let id = notes.integer(at: 0)
             let row = notes.values(at: first..<(first + table.columns.count))
-            let hasNull = table.key.places.contains { row[$0].isNull }
+            let hasNull = table.key.columnIndexes.contains { row[$0].isNull }
             let note = Note(row: row, rowid: isByRowid && hasNull ? notes.integer(at: 2) : nil, mark: notes.integer(at: 1))
             var ids: [Int64] = []
             while hasChange, changes.integer(at: 0) == id {
@@ -138,9 +138,9 @@ package struct Evictions {
     private var changesByNoteSQL: String {
         let notes = StoreSchema.notesTable(table.id)
         func half(_ letter: String, except operation: StoreSchema.Operation) -> String {
-            var match = table.key.places.map { "n.o\($0) IS c.\(letter)\($0)" }
+            var match = table.key.columnIndexes.map { "n.o\($0) IS c.\(letter)\($0)" }
             if table.key.isByRowid {
-                let hasKey = SQL.balanced(table.key.places.map { "n.o\($0) IS NOT NULL" }, operator: "AND")
+                let hasKey = SQL.balanced(table.key.columnIndexes.map { "n.o\($0) IS NOT NULL" }, operator: "AND")
                 match.append("(n.ro = c.r\(letter) OR \(hasKey))")
             }
             return """
@@ -162,8 +162,8 @@ package struct Evictions {
             self.table = table
             let columns = present.columns.map(SQL.quote).joined(separator: ", ")
             let select = "SELECT \(columns) FROM main.\(SQL.quote(present.name)) WHERE"
-            let key = zip(table.key.places, table.key.collations).map { place, collation in
-                "\(SQL.quote(present.columns[place])) = ? COLLATE \(SQL.quote(collation))"
+            let key = zip(table.key.columnIndexes, table.key.collations).map { columnIndex, collation in
+                "\(SQL.quote(present.columns[columnIndex])) = ? COLLATE \(SQL.quote(collation))"
             }.joined(separator: " AND ")
             byKey = try db.cachedStatement(sql: "\(select) \(key)")
             let rowid = table.key.isByRowid ? try SchemaReader(db).table(present.name)?.rowidName : nil
@@ -185,7 +185,7 @@ package struct Evictions {
             defer { statement.rewind() }
             guard try statement.step() else { return nil }
             let row = statement.values(at: 0..<table.columns.count)
-            let key = table.key.places.map { row[$0] }
+            let key = table.key.columnIndexes.map { row[$0] }
             switch identity {
             case .key(let wanted): return key == wanted ? RowState(row, of: identity) : nil
             case .rowid: return key.contains(where: \.isNull) ? RowState(row, of: identity) : nil

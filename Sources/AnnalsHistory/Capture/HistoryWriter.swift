@@ -31,17 +31,17 @@ package final class HistoryWriter {
         let old = (0..<columnCount).map { "o\($0)" }
         let new = (0..<columnCount).map { "n\($0)" }
         func statement(_ operation: StoreSchema.Operation, _ columns: [String]) throws -> PreparedStatement {
-            let places = (0..<columns.count).map { "?\($0 + 3)" }
+            let placeholders = (0..<columns.count).map { "?\($0 + 3)" }
             return try PreparedStatement(
                 db,
                 """
                 INSERT INTO main.\(table) (id, at, op, \(columns.joined(separator: ", ")))
-                VALUES (?1, ?2, \(operation.rawValue), \(places.joined(separator: ", ")))
+                VALUES (?1, ?2, \(operation.rawValue), \(placeholders.joined(separator: ", ")))
                 """)
         }
         self.columnCount = columnCount
         key = definition.primaryKey
-        mayBeLarge = definition.placesThatMayBeLarge
+        mayBeLarge = definition.columnIndexesThatMayBeLarge
         largeValue = try StoreSchema.largeValue(db)
         maskCount = StoreSchema.maskCount(columnCount)
         let masks = (0..<maskCount).map { "m\($0)" }
@@ -56,13 +56,13 @@ package final class HistoryWriter {
 
     package func insert(_ row: [Value]) throws {
         try run(insertStatement) { statement in
-            for (place, value) in row.enumerated() { statement.bind(place + 3, value) }
+            for (columnIndex, value) in row.enumerated() { statement.bind(columnIndex + 3, value) }
         }
     }
 
     package func delete(_ row: [Value]) throws {
         try run(deleteStatement) { statement in
-            for (place, value) in row.enumerated() { statement.bind(place + 3, value) }
+            for (columnIndex, value) in row.enumerated() { statement.bind(columnIndex + 3, value) }
         }
     }
 
@@ -90,12 +90,12 @@ package final class HistoryWriter {
         let leftOut =
             mayLeaveOut(changed, isNull: { old[$0].isNull }) ? mayBeLarge.filter { old[$0].isLarge(largeValue) && old[$0] == new[$0] } : []
         try run(updateStatement) { statement in
-            for (place, value) in old.enumerated() {
-                statement.bind(place + 3, value)
-                statement.bind(columnCount + place + 3, .null)
+            for (columnIndex, value) in old.enumerated() {
+                statement.bind(columnIndex + 3, value)
+                statement.bind(columnCount + columnIndex + 3, .null)
             }
-            for place in key + changed { statement.bind(columnCount + place + 3, new[place]) }
-            for place in leftOut { bindLeftOut(place, statement) }
+            for columnIndex in key + changed { statement.bind(columnCount + columnIndex + 3, new[columnIndex]) }
+            for columnIndex in leftOut { bindLeftOut(columnIndex, statement) }
             bindMasks(changed, statement)
         }
     }
@@ -105,9 +105,9 @@ package final class HistoryWriter {
         !mayBeLarge.isEmpty && !key.contains { isNull($0) || changed.contains($0) }
     }
 
-    private func bindLeftOut(_ place: Int, _ statement: PreparedStatement) {
-        statement.bind(place + 3, .null)
-        statement.bind(columnCount + place + 3, 1)
+    private func bindLeftOut(_ columnIndex: Int, _ statement: PreparedStatement) {
+        statement.bind(columnIndex + 3, .null)
+        statement.bind(columnCount + columnIndex + 3, 1)
     }
 
     private func bindMasks(_ changed: [Int], _ statement: PreparedStatement) {
@@ -120,43 +120,45 @@ package final class HistoryWriter {
 
     /// `places` maps the values to this table's columns.
     package func insert(
-        _ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer, missing: [(place: Int, value: Value)]
+        _ values: [WireValue], columnIndexes: [Int], in bytes: UnsafeRawBufferPointer, missing: [(columnIndex: Int, value: Value)]
     ) throws {
         try run(insertStatement) { statement in
-            for (index, place) in places.enumerated() { statement.bind(place + 3, lending: values[index], in: bytes) }
-            for (place, value) in missing { statement.bind(place + 3, value) }
+            for (index, columnIndex) in columnIndexes.enumerated() { statement.bind(columnIndex + 3, lending: values[index], in: bytes) }
+            for (columnIndex, value) in missing { statement.bind(columnIndex + 3, value) }
         }
     }
 
     /// Deletes the current row of `found`.
     package func delete(_ found: PreparedStatement) throws {
         try run(deleteStatement) { statement in
-            for place in 0..<columnCount { statement.bind(place + 3, columnOf: found, place) }
+            for columnIndex in 0..<columnCount { statement.bind(columnIndex + 3, columnOf: found, columnIndex) }
         }
     }
 
     /// Gives the current row of `found` new values in some columns.
-    package func update(_ found: PreparedStatement, places: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer) throws {
+    package func update(_ found: PreparedStatement, columnIndexes: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer) throws {
         var size = new.reduce(0) { $0 + $1.byteCount }
-        let leavesOut = mayLeaveOut(places, isNull: found.isNull)
-        for place in 0..<columnCount {
-            if leavesOut, mayBeLarge.contains(place), !places.contains(place), found.isLarge(place, largeValue) {
-                bindLeftOut(place, updateStatement)
+        let leavesOut = mayLeaveOut(columnIndexes, isNull: found.isNull)
+        for columnIndex in 0..<columnCount {
+            if leavesOut, mayBeLarge.contains(columnIndex), !columnIndexes.contains(columnIndex), found.isLarge(columnIndex, largeValue) {
+                bindLeftOut(columnIndex, updateStatement)
             } else {
-                size += updateStatement.bind(place + 3, columnOf: found, place)
-                updateStatement.bind(columnCount + place + 3, .null)
+                size += updateStatement.bind(columnIndex + 3, columnOf: found, columnIndex)
+                updateStatement.bind(columnCount + columnIndex + 3, .null)
             }
         }
         guard size <= largestUpdate else {
             let old = found.values(0..<columnCount)
             var row = old
-            for (place, value) in zip(places, new) { row[place] = bytes.value(value) }
+            for (columnIndex, value) in zip(columnIndexes, new) { row[columnIndex] = bytes.value(value) }
             return try update(old, to: row)
         }
         try run(updateStatement) { statement in
-            for place in key { statement.bind(columnCount + place + 3, columnOf: found, place) }
-            for (index, place) in places.enumerated() { statement.bind(columnCount + place + 3, lending: new[index], in: bytes) }
-            bindMasks(places, statement)
+            for columnIndex in key { statement.bind(columnCount + columnIndex + 3, columnOf: found, columnIndex) }
+            for (index, columnIndex) in columnIndexes.enumerated() {
+                statement.bind(columnCount + columnIndex + 3, lending: new[index], in: bytes)
+            }
+            bindMasks(columnIndexes, statement)
         }
     }
 

@@ -29,7 +29,7 @@ struct RawChangeColumns {
         isByRowid = table.key.isByRowid
         count = table.columns.count
         maskCount = StoreSchema.maskCount(count)
-        beside = table.columns.indices.filter { !table.key.places.contains($0) }
+        beside = table.columns.indices.filter { !table.key.columnIndexes.contains($0) }
         let identity = ["id", "op"] + (isByRowid ? ["ro", "rn"] : [])
         firstMask = identity.count
         head = identity + (0..<maskCount).map { "m\($0)" }

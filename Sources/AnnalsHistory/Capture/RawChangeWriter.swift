@@ -38,10 +38,10 @@ package struct RawChangeWriter {
             try bind(change.oldRowid.map(Value.integer) ?? .null)
             try bind(change.newRowid.map(Value.integer) ?? .null)
         }
-        for place in 0..<count { try bind(change.old?[place] ?? .null) }
-        for place in 0..<count {
-            let isKept = change.old?[place] != change.new?[place] || table.key.places.contains(place)
-            try bind(change.leftOut.contains(place) ? .integer(1) : isKept ? change.new?[place] ?? .null : .null)
+        for columnIndex in 0..<count { try bind(change.old?[columnIndex] ?? .null) }
+        for columnIndex in 0..<count {
+            let isKept = change.old?[columnIndex] != change.new?[columnIndex] || table.key.columnIndexes.contains(columnIndex)
+            try bind(change.leftOut.contains(columnIndex) ? .integer(1) : isKept ? change.new?[columnIndex] ?? .null : .null)
         }
         _ = try statement.step()
     }

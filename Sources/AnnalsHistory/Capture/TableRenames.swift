@@ -28,7 +28,7 @@ package struct TableRenames {
         guard !renamed.isEmpty else { return [] }
         if try StoreSchema.isReplica(db) {
             try CanonicalNames.keep(ofTablesNamed: renamed.map(\.table.name), db)
-            try SpaceRename.tell(renamed.map { SpaceRename(table: $0.table.first.table, column: nil, name: $0.name) }, db)
+            try SpaceRename.add(renamed.map { SpaceRename(table: $0.table.first.table, column: nil, name: $0.name) }, db)
         }
         // Retired lists of a table are renamed too, so that its whole history has one name.
         try TrackedTable.rename(renamed.map { ($0.table.name, $0.name) }, db)
@@ -55,14 +55,14 @@ struct RepairedTableNames {
 
     package func give(to list: TrackedTable) throws {
         let first = old.first
-        let known = list.columns.enumerated().map { place, column -> String? in
-            if isContinued { return place < first.columns.count ? first.columns[place] : nil }
+        let known = list.columns.enumerated().map { columnIndex, column -> String? in
+            if isContinued { return columnIndex < first.columns.count ? first.columns[columnIndex] : nil }
             return old.columns.firstIndex { $0.isSameIdentifier(as: column) }.map { first.columns[$0] }
         }
         let columns = try new.columns(list.columns, of: first.table, known: known)
         try CanonicalNames.set(CanonicalNames.Names(table: first.table, columns: columns), of: list, db)
         guard isContinued else { return }
         let renamed = old.columns.indices.filter { !old.columns[$0].isSameIdentifier(as: list.columns[$0]) }
-        try SpaceRename.tell(renamed.map { SpaceRename(table: first.table, column: first.columns[$0], name: list.columns[$0]) }, db)
+        try SpaceRename.add(renamed.map { SpaceRename(table: first.table, column: first.columns[$0], name: list.columns[$0]) }, db)
     }
 }

@@ -40,7 +40,7 @@ package struct TableRepair {
         definition.columns.map(\.name) == table.columns
             && table.key
                 == TrackedTable.Key(
-                    places: definition.primaryKey, collations: definition.primaryKeyCollations, isByRowid: definition.keyMayBeNull)
+                    columnIndexes: definition.primaryKey, collations: definition.primaryKeyCollations, isByRowid: definition.keyMayBeNull)
     }
 
     /// The columns are the same, so only the triggers can be wrong.
@@ -79,7 +79,7 @@ package struct TableRepair {
         try end(as: .retired)
         let new = try TrackedTable.create(db, for: definition, gap: nil)
         try RepairedTableNames(db, table, isContinued: isContinued)?.give(to: new)
-        if isContinued { try ListContinuation(list: new.id, places: Array(table.columns.indices)).save(of: table.id, db) }
+        if isContinued { try ListContinuation(list: new.id, columnIndexes: Array(table.columns.indices)).save(of: table.id, db) }
         try CaptureTriggers(db, table: definition, id: new.id).install(db)
         report.findings.append(.columnsChanged(table: definition.name, oldID: table.id, newID: new.id))
         let filled = try added.filter { try !holdsDefault($0, in: definition) }
@@ -94,14 +94,14 @@ package struct TableRepair {
     /// was written since, and the old triggers do not know the column. Returns false if a row has no key.
     private func recordAdded(_ added: [DeclaredTable.Column], _ definition: DeclaredTable, _ id: Int64) throws -> Bool {
         let defaults = try added.compactMap { column in
-            try definition.place(of: column.name).map { ($0, try AddedColumn.value(of: column)) }
+            try definition.columnIndex(of: column.name).map { ($0, try AddedColumn.value(of: column)) }
         }
         if try definition.hasKeylessRows(db) { return false }
         let reader = try RowReader(db, definition)
         let writer = try HistoryWriter(db, definition, layoutID: id)
         while let row = try reader.next() {
             var old = row
-            for (place, value) in defaults { old[place] = value }
+            for (columnIndex, value) in defaults { old[columnIndex] = value }
             if old != row { try writer.update(old, to: row) }
         }
         return true
@@ -139,7 +139,7 @@ package struct TableRepair {
         if !isSameList(definition) {
             try end(as: .retired)
             list = try TrackedTable.create(db, for: definition, gap: nil)
-            try ListContinuation(list: list.id, places: table.columns.map(definition.place)).save(of: table.id, db)
+            try ListContinuation(list: list.id, columnIndexes: table.columns.map(definition.columnIndex)).save(of: table.id, db)
             try RepairedTableNames(db, table, isContinued: false)?.give(to: list)
         }
         try CaptureTriggers(db, table: definition, id: list.id).install(db)
@@ -149,7 +149,7 @@ package struct TableRepair {
     /// The table as the old triggers see it: the columns that they contain, under their current names. nil if the table is not an
     /// extension of the old list.
     private func oldDefinition(_ definition: DeclaredTable) -> DeclaredTable? {
-        guard definition.columns.count >= table.columns.count, definition.primaryKey == table.key.places,
+        guard definition.columns.count >= table.columns.count, definition.primaryKey == table.key.columnIndexes,
             definition.keyMayBeNull == table.key.isByRowid
         else { return nil }
         var old = definition
@@ -246,8 +246,8 @@ extension DeclaredTable {
             generatedColumns.allSatisfy(old.generatedColumns.contains)
         else { return false }
         let isTaken = columns.allSatisfy { column in
-            guard let place = old.place(of: column.name) else { return SchemaAdditions.isOptional(column) }
-            let was = old.columns[place]
+            guard let columnIndex = old.columnIndex(of: column.name) else { return SchemaAdditions.isOptional(column) }
+            let was = old.columns[columnIndex]
             let isSameType = column.affinity == was.affinity && (!isStrict || column.declaredType.isSameIdentifier(as: was.declaredType))
             return isSameType && (!column.isNotNull || was.isNotNull)
         }

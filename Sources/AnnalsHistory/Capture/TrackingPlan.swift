@@ -67,7 +67,8 @@ package struct TrackingPlan {
             }
         }
         let names = parents.flatMap(\.generatedColumns).map(\.name)
-        return key.places.contains(nil) || key.parentColumns.contains { column in names.contains { $0.isSameIdentifier(as: column) } }
+        return key.columnIndexes.contains(nil)
+            || key.parentColumns.contains { column in names.contains { $0.isSameIdentifier(as: column) } }
     }
 
     /// Repeats until nothing changes, because refusing one table can leave another table's foreign key without a tracked parent.

@@ -17,22 +17,22 @@ package struct UndetectedChanges {
     }
 
     /// Notifies observers of the tables that changed since.
-    package func tell() throws {
+    package func notify() throws {
         guard let newest, try StoreSchema.exists(db), try TransactionTable(db).newest() ?? 0 > newest else { return }
-        try Self.tell(db, after: newest)
+        try Self.notify(db, after: newest)
     }
 
-    package static func tell(_ db: Database, after number: Int64) throws {
+    package static func notify(_ db: Database, after number: Int64) throws {
         for id in try TransactionTable(db).lists(after: number) {
             guard let table = try TrackedTable.fetch(db, id: id), try db.tableExists(table.name, in: "main") else { continue }
-            try tell(db, table.name)
+            try notify(db, table.name)
             let changes = StoreSchema.changesTable(id)
-            if try db.tableExists(changes, in: "main") { try tell(db, changes) }
+            if try db.tableExists(changes, in: "main") { try notify(db, changes) }
         }
     }
 
     /// A statement names the table, because GRDB's own requests do not support quotes in a table's name.
-    private static func tell(_ db: Database, _ table: String) throws {
+    private static func notify(_ db: Database, _ table: String) throws {
         try db.notifyChanges(in: SQLRequest<Row>(sql: "SELECT * FROM main.\(SQL.quote(table))"))
     }
 }

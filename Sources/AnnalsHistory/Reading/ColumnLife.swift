@@ -6,20 +6,20 @@ import AnnalsSchema
 /// A change that leaves a value out did not change it. So only the other changes determine the column, by the rules for whole rows:
 /// as a sequence if each change continues the one before, otherwise by which value was left and which was entered more often.
 struct ColumnLife: Sendable {
-    package let place: Int
+    package let columnIndex: Int
     package private(set) var start: Value = .null
     package private(set) var end: Value = .null
     /// Whether any change has the value. If not, the value did not change and is unknown.
-    private(set) var isTold = false
+    private(set) var isKnown = false
 
     /// - Parameter edges: the row's changes; nil in them means that the row does not exist.
-    init(place: Int, edges: [RowEdge]) {
-        self.place = place
+    init(columnIndex: Int, edges: [RowEdge]) {
+        self.columnIndex = columnIndex
         let steps: [Step] = edges.compactMap { edge in
-            edge.leftOut.contains(place) ? nil : (edge.from?.row[place], edge.to?.row[place])
+            edge.leftOut.contains(columnIndex) ? nil : (edge.from?.row[columnIndex], edge.to?.row[columnIndex])
         }
         guard let first = steps.first else { return }
-        isTold = true
+        isKnown = true
         let ends = Self.inOrder(steps) ?? Self.byBalance(steps) ?? (first.from, steps[steps.count - 1].to)
         // If the row exists before or after, the column has a value there, even if changes contradict each other.
         start = ends.from ?? first.from ?? first.to ?? .null
@@ -58,9 +58,9 @@ extension RowSlot {
     /// Removes the columns that some changes leave out, and returns the values of each.
     mutating func takeColumns() -> [ColumnLife] {
         bringInOrder()
-        let places = Set(edges.flatMap(\.leftOut)).sorted()
-        let columns = places.map { ColumnLife(place: $0, edges: edges) }
-        for place in places { clear(place) }
+        let columnIndexes = Set(edges.flatMap(\.leftOut)).sorted()
+        let columns = columnIndexes.map { ColumnLife(columnIndex: $0, edges: edges) }
+        for columnIndex in columnIndexes { clear(columnIndex) }
         return columns
     }
 }

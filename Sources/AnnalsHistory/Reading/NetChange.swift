@@ -21,9 +21,9 @@ package struct NetChange: Hashable, Sendable {
     }
 
     /// Sets an unchanged value in both rows.
-    package mutating func fill(_ place: Int, _ value: Value) {
-        old?[place] = value
-        new?[place] = value
+    package mutating func fill(_ columnIndex: Int, _ value: Value) {
+        old?[columnIndex] = value
+        new?[columnIndex] = value
     }
 
     /// The change in the form of history and the wire; nil if the rows are equal.
@@ -58,7 +58,7 @@ package struct NetChangeFolder: Sendable {
     /// The changes of each identity, in the order of first occurrence, so that the result does not depend on hashing.
     private var slots: [RowSlot] = []
     /// The index of each identity in `slots`.
-    private var places: [RowIdentity: Int] = [:]
+    private var slotIndexes: [RowIdentity: Int] = [:]
 
     package init(_ rule: IdentityRule, order: RawChangeOrder = .asHappened) {
         self.init(rule, order: order, of: nil)
@@ -88,8 +88,8 @@ package struct NetChangeFolder: Sendable {
 
     private mutating func append(_ edge: RowEdge, at identity: RowIdentity) {
         if let isMeant, !isMeant(identity) { return }
-        if let place = places[identity] { return slots[place].append(edge) }
-        places[identity] = slots.count
+        if let index = slotIndexes[identity] { return slots[index].append(edge) }
+        slotIndexes[identity] = slots.count
         var slot = RowSlot()
         slot.append(edge)
         slots.append(slot)
@@ -97,7 +97,7 @@ package struct NetChangeFolder: Sendable {
 
     /// The final state of each changed row, nil if it was deleted, in the order of first occurrence.
     package func ends() -> [(identity: RowIdentity, row: [Value]?)] {
-        places.sorted { $0.value < $1.value }.map { ($0.key, RowLives(slots[$0.value], rawOrder).end?.row) }
+        slotIndexes.sorted { $0.value < $1.value }.map { ($0.key, RowLives(slots[$0.value], rawOrder).end?.row) }
     }
 
     /// The rows that differ, in the order of their first change. Empties the folder.
@@ -108,15 +108,15 @@ package struct NetChangeFolder: Sendable {
         let ends = lives.indices.map { lives[$0].start == nil ? nil : end(ofLifeAt: $0, lives) }
         var isContinued = [Bool](repeating: false, count: lives.count)
         for case let end? in ends { isContinued[end] = true }
-        (slots, places) = ([], [:])
+        (slots, slotIndexes) = ([], [:])
         var changes: [NetChange] = []
-        for (place, here) in lives.enumerated() {
-            let born = isContinued[place] ? nil : here.end
+        for (index, here) in lives.enumerated() {
+            let born = isContinued[index] ? nil : here.end
             if let start = here.start {
                 // If a row ended and another one began under its key, this is one update.
-                let end = ends[place].map { lives[$0].end } ?? born
-                append(start, end, leftOut: end == nil ? [] : columns[place].filter { !$0.isTold }.map(\.place), to: &changes)
-                if ends[place] != nil { append(nil, born, to: &changes) }
+                let end = ends[index].map { lives[$0].end } ?? born
+                append(start, end, leftOut: end == nil ? [] : columns[index].filter { !$0.isKnown }.map(\.columnIndex), to: &changes)
+                if ends[index] != nil { append(nil, born, to: &changes) }
             } else {
                 append(nil, born, to: &changes)
             }
@@ -134,19 +134,19 @@ package struct NetChangeFolder: Sendable {
     /// Arrivals and departures alternate under each identity. So the first departure is that of the row that existed before, and
     /// the second is that of the first row that arrived.
     private func end(ofLifeAt start: Int, _ lives: [RowLives]) -> Int? {
-        var place = start
+        var index = start
         var rank = 0
         var seen: Set<Int64> = []
         while true {
-            let here = lives[place]
-            guard rank < here.departures.count else { return here.end == nil ? nil : place }
+            let here = lives[index]
+            guard rank < here.departures.count else { return here.end == nil ? nil : index }
             let departure = here.departures[rank]
             // Each change is followed once. Contradictory changes must not cause an endless loop.
-            guard seen.insert(departure.id).inserted, let next = departure.next, let there = places[next],
+            guard seen.insert(departure.id).inserted, let next = departure.next, let there = slotIndexes[next],
                 let arrival = lives[there].arrivals.firstIndex(of: departure.id)
             else { return nil }
             rank = arrival + (lives[there].start == nil ? 0 : 1)
-            place = there
+            index = there
         }
     }
 }

@@ -41,15 +41,15 @@ extension NetChanges {
             }
         }
         guard parts.count > 1 else { return parts }
-        func place(_ part: Part) -> Int { tables.order[part.entry.definition.name] ?? .max }
-        return parts.enumerated().sorted { (place($0.element), $0.offset) < (place($1.element), $1.offset) }.map(\.element)
+        func order(_ part: Part) -> Int { tables.order[part.entry.definition.name] ?? .max }
+        return parts.enumerated().sorted { (order($0.element), $0.offset) < (order($1.element), $1.offset) }.map(\.element)
     }
 }
 
 extension NetChange {
     package func translated(by translation: LayoutTranslation) -> NetChange {
         NetChange(
-            old: old.map(translation.translate), new: new.map(translation.translate), leftOut: leftOut.compactMap(translation.place),
+            old: old.map(translation.translate), new: new.map(translation.translate), leftOut: leftOut.compactMap(translation.columnIndex),
             oldRowid: oldRowid, newRowid: newRowid)
     }
 }
@@ -59,7 +59,8 @@ extension RawChange {
     package func translated(by translation: LayoutTranslation, movedBy distance: Int64) -> RawChange {
         RawChange(
             id: id + distance, old: old.map(translation.translate), new: new.map(translation.translate),
-            leftOut: leftOut.compactMap(translation.place), oldRowid: oldRowid, newRowid: newRowid, precedes: precedes.map { $0 + distance }
+            leftOut: leftOut.compactMap(translation.columnIndex), oldRowid: oldRowid, newRowid: newRowid,
+            precedes: precedes.map { $0 + distance }
         )
     }
 }

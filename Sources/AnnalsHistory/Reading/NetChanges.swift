@@ -99,8 +99,10 @@ package final class NetChanges {
         var layout = try layout(id).layout
         guard let translation = try translation(id) else { return layout }
         layout.name = translation.entry.definition.name
-        for place in layout.columns.indices {
-            if let now = translation.place(place) { layout.columns[place] = translation.entry.definition.columns[now].name }
+        for columnIndex in layout.columns.indices {
+            if let now = translation.columnIndex(columnIndex) {
+                layout.columns[columnIndex] = translation.entry.definition.columns[now].name
+            }
         }
         return layout
     }

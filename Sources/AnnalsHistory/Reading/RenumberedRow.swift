@@ -29,17 +29,17 @@ extension Sequence<RenumberedRow> {
     /// One element for each row, from its first identifier to its last.
     package func composed() -> [RenumberedRow] {
         var lines: [RenumberedRow] = []
-        var places: [PersistentIdentifier: Int] = [:]
+        var lineIndexes: [PersistentIdentifier: Int] = [:]
         for step in Dictionary(grouping: self, by: \.number).sorted(by: { $0.key < $1.key }).map(\.value) {
             // The rows with the old identifiers are all looked up before any row gets a new one.
-            let found = step.map { places.removeValue(forKey: $0.old) }
-            for (row, place) in zip(step, found) {
-                if let place {
-                    lines[place] = RenumberedRow(old: lines[place].old, new: row.new, number: row.number)
-                    places[row.new] = place
+            let found = step.map { lineIndexes.removeValue(forKey: $0.old) }
+            for (row, index) in zip(step, found) {
+                if let index {
+                    lines[index] = RenumberedRow(old: lines[index].old, new: row.new, number: row.number)
+                    lineIndexes[row.new] = index
                 } else {
                     lines.append(row)
-                    places[row.new] = lines.count - 1
+                    lineIndexes[row.new] = lines.count - 1
                 }
             }
         }

@@ -55,10 +55,10 @@ struct RowSlot: Sendable {
     }
 
     /// Deletes the values of a column.
-    package mutating func clear(_ place: Int) {
+    package mutating func clear(_ columnIndex: Int) {
         for index in edges.indices {
-            edges[index].from?.row[place] = .null
-            edges[index].to?.row[place] = .null
+            edges[index].from?.row[columnIndex] = .null
+            edges[index].to?.row[columnIndex] = .null
         }
     }
 
@@ -67,11 +67,11 @@ struct RowSlot: Sendable {
     var actionsAfterArrivals: [RowEdge] {
         var sorted = edges
         for arrival in edges where arrival.from == nil {
-            guard let place = sorted.firstIndex(where: { $0.id == arrival.id }),
-                let action = sorted[..<place].lastIndex(where: { $0.from != nil && $0.from == arrival.to && $0.precedes == nil })
+            guard let index = sorted.firstIndex(where: { $0.id == arrival.id }),
+                let action = sorted[..<index].lastIndex(where: { $0.from != nil && $0.from == arrival.to && $0.precedes == nil })
             else { continue }
             let edge = sorted.remove(at: action)
-            sorted.insert(edge, at: place)
+            sorted.insert(edge, at: index)
         }
         return sorted
     }
@@ -122,8 +122,8 @@ struct RowLives: Sendable {
         start = states.map(\.start) ?? slot.edges.first?.from
         end = states.map(\.end) ?? slot.edges.last?.to
         for column in columns {
-            start?.row[column.place] = column.start
-            end?.row[column.place] = column.end
+            start?.row[column.columnIndex] = column.start
+            end?.row[column.columnIndex] = column.end
         }
     }
 

@@ -17,7 +17,7 @@ package struct FootprintRules: Sendable {
     /// The primary key or a UNIQUE index.
     package struct Index: Hashable, Sendable {
         /// The indexes of its columns in the row.
-        package var places: [Int]
+        package var columnIndexes: [Int]
         package var columns: [Column]
         /// Whether the index is partial, over an expression or with a custom collation. Then one hash represents the
         /// whole index.
@@ -25,8 +25,8 @@ package struct FootprintRules: Sendable {
         /// The columns that affect a coarse index. nil if any column does.
         package var coarseColumns: [Int]?
 
-        package init(places: [Int], columns: [Column], isCoarse: Bool = false, coarseColumns: [Int]? = nil) {
-            self.places = places
+        package init(columnIndexes: [Int], columns: [Column], isCoarse: Bool = false, coarseColumns: [Int]? = nil) {
+            self.columnIndexes = columnIndexes
             self.columns = columns
             self.isCoarse = isCoarse
             self.coarseColumns = coarseColumns
@@ -35,15 +35,15 @@ package struct FootprintRules: Sendable {
 
     /// A reference to the key or a unique index of a parent.
     package struct Reference: Hashable, Sendable {
-        package var places: [Int]
+        package var columnIndexes: [Int]
         package var parentTable: String
         /// The parent's columns as the parent's index compares them, in the order of `places`.
         package var parentColumns: [Column]
         /// Whether the parent's index is coarse.
         package var isCoarse: Bool
 
-        package init(places: [Int], parentTable: String, parentColumns: [Column], isCoarse: Bool = false) {
-            self.places = places
+        package init(columnIndexes: [Int], parentTable: String, parentColumns: [Column], isCoarse: Bool = false) {
+            self.columnIndexes = columnIndexes
             self.parentTable = parentTable
             self.parentColumns = parentColumns
             self.isCoarse = isCoarse

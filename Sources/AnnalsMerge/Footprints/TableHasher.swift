@@ -6,7 +6,7 @@ package struct TableHasher: Sendable {
     /// The primary key, a unique index, or the index of a parent that a foreign key refers to.
     struct Index: Sendable {
         var table: UInt64
-        var places: [Int]
+        var columnIndexes: [Int]
         var columns: [FootprintRules.Column]
         var tuples: FootprintHash.Tuples
         /// The one hash of a coarse index.
@@ -18,12 +18,12 @@ package struct TableHasher: Sendable {
         /// nil if a value is NULL. A tuple with NULL conflicts with nothing and refers to nothing.
         func hash(_ row: [Value]) -> UInt64? {
             if let coarse { return coarse }
-            if places.contains(where: { row[$0].isNull }) { return nil }
-            return tuples.hash { CanonicalTuple.value(row[places[$0]], in: columns[$0]) }
+            if columnIndexes.contains(where: { row[$0].isNull }) { return nil }
+            return tuples.hash { CanonicalTuple.value(row[columnIndexes[$0]], in: columns[$0]) }
         }
 
         func isSame(_ old: [Value], _ new: [Value]) -> Bool {
-            places.allSatisfy { old[$0] == new[$0] }
+            columnIndexes.allSatisfy { old[$0] == new[$0] }
         }
 
         func isTouched(_ old: [Value]?, _ new: [Value]?) -> Bool {
@@ -37,7 +37,7 @@ package struct TableHasher: Sendable {
     let table: UInt64
     let indexes: [Index]
     let references: [Index]
-    private let rowPlaces: [Int]
+    private let rowColumnIndexes: [Int]
     private let rowColumns: [FootprintRules.Column]
     private let rows: FootprintHash.Tuples
 
@@ -46,19 +46,20 @@ package struct TableHasher: Sendable {
         let table = hash.tableHash(rules.table)
         self.key = key
         self.table = table
-        rowPlaces = rules.key.places
+        rowColumnIndexes = rules.key.columnIndexes
         rowColumns = rules.key.columns
-        rows = hash.rows(of: rules.table, keyColumns: rules.key.places.count)
+        rows = hash.rows(of: rules.table, keyColumns: rules.key.columnIndexes.count)
         indexes = ([rules.key] + rules.uniques).map { index in
             let names = index.columns.map(\.name)
             return Index(
-                table: table, places: index.places, columns: index.columns, tuples: hash.tuples(of: rules.table, columns: names),
+                table: table, columnIndexes: index.columnIndexes, columns: index.columns,
+                tuples: hash.tuples(of: rules.table, columns: names),
                 coarse: index.isCoarse ? hash.indexHash(table: rules.table, columns: names) : nil, coarseColumns: index.coarseColumns)
         }
         references = rules.references.map { reference in
             let names = reference.parentColumns.map(\.name)
             return Index(
-                table: hash.tableHash(reference.parentTable), places: reference.places, columns: reference.parentColumns,
+                table: hash.tableHash(reference.parentTable), columnIndexes: reference.columnIndexes, columns: reference.parentColumns,
                 tuples: hash.tuples(of: reference.parentTable, columns: names),
                 coarse: reference.isCoarse ? hash.indexHash(table: reference.parentTable, columns: names) : nil)
         }
@@ -70,7 +71,7 @@ package struct TableHasher: Sendable {
         if let old, let new {
             let before = row(old)
             write(before)
-            if !rowPlaces.allSatisfy({ old[$0] == new[$0] }) {
+            if !rowColumnIndexes.allSatisfy({ old[$0] == new[$0] }) {
                 let after = row(new)
                 if after != before { write(after) }
             }
@@ -104,6 +105,6 @@ package struct TableHasher: Sendable {
 
     /// The hash of a row by its key.
     private func row(_ row: [Value]) -> UInt64 {
-        rows.hash { CanonicalTuple.value(row[rowPlaces[$0]], in: rowColumns[$0]) }
+        rows.hash { CanonicalTuple.value(row[rowColumnIndexes[$0]], in: rowColumns[$0]) }
     }
 }

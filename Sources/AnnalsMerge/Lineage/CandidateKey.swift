@@ -7,12 +7,12 @@ package import AnnalsCore
 package struct CandidateKey: Hashable, Sendable {
     package var table: String
     /// The indexes of the index's columns, ascending. They distinguish the primary key from a unique index.
-    package var places: [Int]
+    package var columnIndexes: [Int]
     package var values: [Value]
 
-    package init(table: String, places: [Int], values: [Value]) {
+    package init(table: String, columnIndexes: [Int], values: [Value]) {
         self.table = table
-        self.places = places
+        self.columnIndexes = columnIndexes
         self.values = values
     }
 
@@ -26,25 +26,26 @@ package struct CandidateKey: Hashable, Sendable {
 package struct NameIndex: Hashable, Sendable {
     package var table: String
     /// Ascending.
-    package var places: [Int]
+    package var columnIndexes: [Int]
     /// How the index compares each column.
     package var columns: [FootprintRules.Column]
 
-    package init(table: String, parts: [(place: Int, column: FootprintRules.Column)]) {
-        let sorted = parts.sorted { $0.place < $1.place }
+    package init(table: String, parts: [(columnIndex: Int, column: FootprintRules.Column)]) {
+        let sorted = parts.sorted { $0.columnIndex < $1.columnIndex }
         self.table = table
-        places = sorted.map(\.place)
+        columnIndexes = sorted.map(\.columnIndex)
         columns = sorted.map(\.column)
     }
 
     /// The candidate key of a row. nil if one of its values is NULL, because nothing can refer to it then.
     package func name(of row: [Value]) -> CandidateKey? {
-        name(places.map { row[$0] })
+        name(columnIndexes.map { row[$0] })
     }
 
     /// The candidate key with these values, in the order of `places`.
     package func name(_ values: [Value]) -> CandidateKey? {
         if values.contains(where: \.isNull) { return nil }
-        return CandidateKey(table: table, places: places, values: zip(values, columns).map { CanonicalTuple.value($0, in: $1) })
+        return CandidateKey(
+            table: table, columnIndexes: columnIndexes, values: zip(values, columns).map { CanonicalTuple.value($0, in: $1) })
     }
 }

@@ -15,14 +15,14 @@ struct ParentResolver {
 
     func parent(named name: CandidateKey) throws -> Parent {
         switch state.requestedNames[name] {
-        case .row(let number)?: return try parent(inPlay: number, name.places)
+        case .row(let number)?: return try parent(inPlay: number, name.columnIndexes)
         case .lineage(let id)?: return try parent(.life(id), name)
         case nil: break
         }
         let occupant = state.context.lineage.meant(by: name)
         if case .untouched = occupant {
             guard let number = state.foundNames[name] else { return .unchanged }
-            return try parent(inPlay: number, name.places)
+            return try parent(inPlay: number, name.columnIndexes)
         }
         return try parent(occupant, name)
     }
@@ -34,10 +34,10 @@ struct ParentResolver {
         switch outcome {
         case .alive(let row, _):
             guard let number = state.foundNames[table.keyName(of: row)] else { return .alive(row) }
-            return try parent(inPlay: number, name.places)
+            return try parent(inPlay: number, name.columnIndexes)
         case .dead(let lineage, let tombstone):
             guard let number = state.restored[lineage] else { return .dead(lineage, tombstone) }
-            return try parent(inPlay: number, name.places)
+            return try parent(inPlay: number, name.columnIndexes)
         case .setAside: return .setAside
         case .merged, .nothing: return .unchanged
         }

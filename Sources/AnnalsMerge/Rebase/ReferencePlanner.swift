@@ -55,7 +55,7 @@ struct ReferencePlanner {
             if table.references[foreignKey].onDelete == .refuse,
                 let parent = try RevivalPlanner(state: state).restore(lineage, tombstone, Cause(index, .revival(lineage)))
             {
-                try settleIfNamedByReferences(parent, name.places)
+                try settleIfNamedByReferences(parent, name.columnIndexes)
                 if let row = state.rows[parent].after { return table.follow(foreignKey, row, in: &wanted) }
             }
             try lose(foreignKey, of: index, number, wanted: &wanted)
@@ -152,6 +152,6 @@ extension MergeTable {
         guard let naming = references[foreignKey].parent else { return }
         // A value that names the parent already keeps its form: '7' may reference 7.
         if naming.index.name(of: parent) == naming.name(in: row) { return }
-        for (columnIndex, parentColumn) in zip(naming.columnIndexes, naming.index.places) { row[columnIndex] = parent[parentColumn] }
+        for (columnIndex, parentColumn) in zip(naming.columnIndexes, naming.index.columnIndexes) { row[columnIndex] = parent[parentColumn] }
     }
 }

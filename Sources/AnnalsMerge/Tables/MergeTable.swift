@@ -71,7 +71,7 @@ package final class MergeTable: Sendable {
         self.uniqueColumns = uniqueColumns
         self.isReferenced = isReferenced
         referenceColumns = Set(references.flatMap(\.columnIndexes))
-        candidateKeyColumns = Set(candidateKeys.flatMap(\.places))
+        candidateKeyColumns = Set(candidateKeys.flatMap(\.columnIndexes))
     }
 
     package func columnIndex(of name: String) -> Int? {
@@ -94,8 +94,8 @@ package final class MergeTable: Sendable {
     /// The primary key as a candidate key. It is one even if a value is NULL.
     package func keyName(of row: [Value]) -> CandidateKey {
         let index = candidateKeys[0]
-        let values = zip(index.places, index.columns).map { CanonicalTuple.value(row[$0], in: $1) }
-        return CandidateKey(table: name, places: index.places, values: values)
+        let values = zip(index.columnIndexes, index.columns).map { CanonicalTuple.value(row[$0], in: $1) }
+        return CandidateKey(table: name, columnIndexes: index.columnIndexes, values: values)
     }
 
     /// The same for the values of a key, in the order of the key.

@@ -61,7 +61,7 @@ package struct EntryApplier {
     private struct TableInUse {
         let table: RowTable
         /// The local indexes of the author's columns, without the columns that this store lacks.
-        let places: [Int]
+        let columnIndexes: [Int]
         let layout: LayoutInUse
     }
 
@@ -110,7 +110,7 @@ package struct EntryApplier {
     private func tableInUse(_ layout: TableLayout) throws -> TableInUse {
         let table = try session.table(first: layout.name)
         let inUse = try session.layoutInUse(layout, in: table)
-        return TableInUse(table: table, places: inUse.places, layout: inUse)
+        return TableInUse(table: table, columnIndexes: inUse.columnIndexes, layout: inUse)
     }
 
     /// Counts of the author are not trusted. A short row, or a column beyond the layout, is a corrupt entry.
@@ -147,18 +147,18 @@ package struct EntryApplier {
         func check(_ change: WireChange) throws {
             switch change.kind {
             case .delete: return
-            case .insert: for place in key { try check(change.new[place], at: place) }
+            case .insert: for columnIndex in key { try check(change.new[columnIndex], at: columnIndex) }
             case .update:
-                for (part, place) in key.enumerated() { try check(change.key[part], at: place) }
+                for (part, columnIndex) in key.enumerated() { try check(change.key[part], at: columnIndex) }
                 for (index, column) in change.columns.enumerated() where key.contains(column) { try check(change.new[index], at: column) }
             }
         }
 
-        private func check(_ value: WireValue, at place: Int) throws {
+        private func check(_ value: WireValue, at columnIndex: Int) throws {
             switch value {
             case .null: throw WireError.badValue("key")
             case .integer: return
-            case .real, .text, .blob: if place == integer { throw WireError.badValue("key") }
+            case .real, .text, .blob: if columnIndex == integer { throw WireError.badValue("key") }
             }
         }
     }
@@ -173,12 +173,12 @@ package struct EntryApplier {
             try deleteRow(inUse, values, bytes, change.mark)
             return nil
         case (.update, _):
-            let places = change.columns.map { inUse.places[$0] }
-            guard places.contains(where: table.uniquePlaces.contains) else { return nil }
+            let columnIndexes = change.columns.map { inUse.columnIndexes[$0] }
+            guard columnIndexes.contains(where: table.uniqueColumnIndexes.contains) else { return nil }
             let old = try stored(inUse, change, bytes)
             var new = old
             let target = direction == .forward ? change.new : change.old
-            for (place, value) in zip(places, target) { new[place] = bytes.value(value) }
+            for (columnIndex, value) in zip(columnIndexes, target) { new[columnIndex] = bytes.value(value) }
             let rowid = try table.remove(table.key(of: old))
             return Displaced(table: table, old: old, new: new, rowid: rowid, mark: change.mark)
         default:
@@ -192,9 +192,9 @@ package struct EntryApplier {
         let table = inUse.table
         let key = localKey(inUse, values)
         guard let found = try table.find(key, in: bytes) else { throw missing(table, key.map(bytes.value)) }
-        for (index, place) in inUse.places.enumerated() where !found.column(place, equals: values[index], in: bytes) {
+        for (index, columnIndex) in inUse.columnIndexes.enumerated() where !found.column(columnIndex, equals: values[index], in: bytes) {
             defer { found.reset() }
-            throw differs(table, place, key.map(bytes.value), stored: found.value(place), expected: bytes.value(values[index]))
+            throw differs(table, columnIndex, key.map(bytes.value), stored: found.value(columnIndex), expected: bytes.value(values[index]))
         }
         if observe != nil || certify != nil || table.isReferenced {
             let old = found.values(0..<table.columnCount)
@@ -220,10 +220,10 @@ package struct EntryApplier {
     ) throws {
         let expected = direction == .forward ? change.old : change.new
         for (index, column) in change.columns.enumerated() {
-            let place = inUse.places[column]
-            guard !found.column(place, equals: expected[index], in: bytes) else { continue }
+            let columnIndex = inUse.columnIndexes[column]
+            guard !found.column(columnIndex, equals: expected[index], in: bytes) else { continue }
             let key = currentKey(inUse, change).map(bytes.value)
-            throw differs(inUse.table, place, key, stored: found.value(place), expected: bytes.value(expected[index]))
+            throw differs(inUse.table, columnIndex, key, stored: found.value(columnIndex), expected: bytes.value(expected[index]))
         }
     }
 
@@ -247,33 +247,33 @@ package struct EntryApplier {
         case (.insert, .forward), (.delete, .backward):
             let values = direction == .forward ? change.new : change.old
             do {
-                try table.insert(values, places: inUse.places, in: bytes, missing: inUse.layout.missing)
+                try table.insert(values, columnIndexes: inUse.columnIndexes, in: bytes, missing: inUse.layout.missing)
             } catch let error as DatabaseError where Self.isRefusal(error) {
                 throw taken(table, localKey(inUse, values).map(bytes.value), error)
             }
             if observe != nil || certify != nil || table.hasReferences || table.definition.rowidAlias != nil {
                 var row = [Value](repeating: .null, count: table.columnCount)
                 let isWhole = observe != nil || certify != nil && table.hasUniqueColumns
-                for (index, place) in inUse.places.enumerated() where isWhole || table.isNaming[place] {
-                    row[place] = bytes.value(values[index])
+                for (index, columnIndex) in inUse.columnIndexes.enumerated() where isWhole || table.isNaming[columnIndex] {
+                    row[columnIndex] = bytes.value(values[index])
                 }
-                for (place, value) in inUse.layout.missing { row[place] = value }
+                for (columnIndex, value) in inUse.layout.missing { row[columnIndex] = value }
                 observe?(table, nil, row, change.mark)
                 certify?(table, nil, row)
                 try session.checks.noteNew(table, row)
                 session.noteHighestKey(table, row)
             }
         case (.update, _):
-            let places = change.columns.map { inUse.places[$0] }
-            guard !places.contains(where: table.uniquePlaces.contains) else { return }
-            try updateInPlace(inUse, change, places, bytes)
+            let columnIndexes = change.columns.map { inUse.columnIndexes[$0] }
+            guard !columnIndexes.contains(where: table.uniqueColumnIndexes.contains) else { return }
+            try updateInPlace(inUse, change, columnIndexes, bytes)
         default:
             return
         }
     }
 
     private func updateInPlace(
-        _ inUse: TableInUse, _ change: WireChange, _ places: [Int], _ bytes: UnsafeRawBufferPointer
+        _ inUse: TableInUse, _ change: WireChange, _ columnIndexes: [Int], _ bytes: UnsafeRawBufferPointer
     ) throws {
         let table = inUse.table
         guard let found = try table.find(change.key, in: bytes) else { throw missing(table, change.key.map(bytes.value)) }
@@ -284,9 +284,9 @@ package struct EntryApplier {
             throw error
         }
         let target = direction == .forward ? change.new : change.old
-        let touchesReferences = places.contains(where: table.referencePlaces.contains)
+        let touchesReferences = columnIndexes.contains(where: table.referenceColumnIndexes.contains)
         let old = observe != nil || touchesReferences ? found.values(0..<table.columnCount) : nil
-        guard !places.isEmpty else {
+        guard !columnIndexes.isEmpty else {
             // Only columns that this store lacks changed. This is still a change of the row.
             found.reset()
             if let old { observe?(table, old, old, change.mark) }
@@ -294,13 +294,13 @@ package struct EntryApplier {
             return
         }
         do {
-            try table.update(found, key: change.key, places: places, new: target, in: bytes)
+            try table.update(found, key: change.key, columnIndexes: columnIndexes, new: target, in: bytes)
         } catch let error as DatabaseError where Self.isRefusal(error) {
             throw taken(table, change.key.map(bytes.value), error)
         }
         guard let old else { return certifyKey(table, change.key.map(bytes.value)) }
         var new = old
-        for (place, value) in zip(places, target) { new[place] = bytes.value(value) }
+        for (columnIndex, value) in zip(columnIndexes, target) { new[columnIndex] = bytes.value(value) }
         observe?(table, old, new, change.mark)
         certify?(table, old, new)
         try session.checks.noteChanged(table, old: old, new: new)
@@ -311,7 +311,7 @@ package struct EntryApplier {
     private func certifyKey(_ table: RowTable, _ key: @autoclosure () -> [Value]) {
         guard let certify else { return }
         var row = [Value](repeating: .null, count: table.columnCount)
-        for (place, value) in zip(table.definition.primaryKey, key()) { row[place] = value }
+        for (columnIndex, value) in zip(table.definition.primaryKey, key()) { row[columnIndex] = value }
         certify(table, row, row)
     }
 
@@ -319,8 +319,8 @@ package struct EntryApplier {
 
     /// The key of a whole row of the body, in the order of the local key.
     private func localKey(_ inUse: TableInUse, _ values: [WireValue]) -> [WireValue] {
-        inUse.table.definition.primaryKey.map { place in
-            inUse.places.firstIndex(of: place).map { values[$0] } ?? .null
+        inUse.table.definition.primaryKey.map { columnIndex in
+            inUse.columnIndexes.firstIndex(of: columnIndex).map { values[$0] } ?? .null
         }
     }
 
@@ -329,7 +329,9 @@ package struct EntryApplier {
         guard direction == .backward else { return change.key }
         var key = change.key
         for (index, column) in change.columns.enumerated() {
-            if let place = inUse.table.definition.primaryKey.firstIndex(of: inUse.places[column]) { key[place] = change.new[index] }
+            if let columnIndex = inUse.table.definition.primaryKey.firstIndex(of: inUse.columnIndexes[column]) {
+                key[columnIndex] = change.new[index]
+            }
         }
         return key
     }
@@ -339,9 +341,9 @@ package struct EntryApplier {
         return .diverged(Divergence(table: table.definition.name, key: key, position: position, kind: .missingRow))
     }
 
-    private func differs(_ table: RowTable, _ place: Int, _ key: [Value], stored: Value, expected: Value) -> MergeError {
+    private func differs(_ table: RowTable, _ columnIndex: Int, _ key: [Value], stored: Value, expected: Value) -> MergeError {
         certifyKey(table, key)
-        let column = table.definition.columns[place].name
+        let column = table.definition.columns[columnIndex].name
         return .diverged(
             Divergence(
                 table: table.definition.name, key: key, position: position,

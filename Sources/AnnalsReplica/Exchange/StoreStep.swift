@@ -25,7 +25,7 @@ package struct StoreStep {
         var environment = environment
         environment.didRecord = { db, info, number in
             try UnsettledReferences.note(db, info, number) { try schema.tables(db) }
-            if info.origin == .external { try UndetectedChanges.tell(db, after: number - 1) }
+            if info.origin == .external { try UndetectedChanges.notify(db, after: number - 1) }
         }
         self.environment = environment
     }

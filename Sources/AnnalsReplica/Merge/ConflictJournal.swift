@@ -67,10 +67,10 @@ package enum ConflictJournal {
     /// Copies the entries of another replica's journal, or of a snapshot's. An existing entry gets the new position and time of
     /// receipt, and is resolved if one of the two is.
     package static func takeIn(_ rows: RowCursor, _ db: Database) throws {
-        let places = Array(repeating: "?", count: shared.count).joined(separator: ", ")
+        let placeholders = Array(repeating: "?", count: shared.count).joined(separator: ", ")
         let insert = try db.cachedStatement(
             sql: """
-                INSERT INTO annals_conflicts (\(shared.joined(separator: ", "))) VALUES (\(places))
+                INSERT INTO annals_conflicts (\(shared.joined(separator: ", "))) VALUES (\(placeholders))
                 ON CONFLICT (replica, transaction_id, number) DO UPDATE SET position = excluded.position,
                     received_at = excluded.received_at, resolved = max(resolved, excluded.resolved)
                 """)
@@ -94,13 +94,13 @@ package enum ConflictJournal {
 
     /// All entries, oldest first.
     package static func all(_ db: Database, _ tables: TrackedTables) throws -> [Conflict] {
-        let names = tables.ownNames
+        let names = tables.localNames
         return try GRDB.Row.fetchAll(db, sql: "SELECT * FROM annals_conflicts ORDER BY id").map { try conflict($0, names) }
     }
 
     /// The conflict with this id in this store.
     package static func find(_ db: Database, _ id: Int64, _ tables: TrackedTables) throws -> Conflict? {
-        let names = tables.ownNames
+        let names = tables.localNames
         return try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_conflicts WHERE id = ?", arguments: [id]).map {
             try conflict($0, names)
         }

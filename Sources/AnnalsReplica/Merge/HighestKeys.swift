@@ -30,8 +30,8 @@ package enum HighestKeys {
     package static func noteRows(_ db: Database, _ tables: TrackedTables) throws {
         var keys: [String: Int64] = [:]
         for entry in tables.entries {
-            guard let place = entry.definition.rowidAlias else { continue }
-            let column = SQL.quote(entry.definition.columns[place].name)
+            guard let columnIndex = entry.definition.rowidAlias else { continue }
+            let column = SQL.quote(entry.definition.columns[columnIndex].name)
             let highest = try Int64.fetchOne(db, sql: "SELECT max(\(column)) FROM \(SQL.quote(entry.definition.name))") ?? 0
             let sequence =
                 entry.definition.isAutoincrement

@@ -112,7 +112,7 @@ extension PageApplier {
 
     /// To be called after the store got missing tables or columns. Undoes the outbox, writes the deferred cells to the rows, and
     /// repeats the outbox. The deferred values count as written last, because no local author can have seen them.
-    package func takeKept() throws -> Summary {
+    package func applyKeptEntries() throws -> Summary {
         var summary = Summary()
         let before = try MissingSchema.load(db)
         guard let space = try SpaceSchema.load(db) else { return summary }
@@ -148,7 +148,7 @@ extension PageApplier {
 
 extension MergeSession {
     /// Defers the cells that a copy of the space has and this store lacks. They replace all earlier deferred cells.
-    package func keepLacked(from other: Database) throws {
+    package func keepMissingValues(from other: Database) throws {
         guard var space = try SpaceSchema.load(db) else { return }
         let theirs = try TrackedTables.load(other)
         let missingSchema = MissingSchema.between(space, registry)
@@ -156,8 +156,8 @@ extension MergeSession {
             space.statements[table.name] = try CanonicalStatements(other, theirs).statements(of: table.name)
         }
         try space.save(db)
-        let hasLacked = try db.tableExists("annals_lacking")
-        guard hasLacked || !missingSchema.isEmpty else { return }
+        let hasMissingSchema = try db.tableExists("annals_missing_schema")
+        guard hasMissingSchema || !missingSchema.isEmpty else { return }
         try MissingSchema.createTables(db)
         try missingSchema.save(db)
         try DeferredCells.clear(db)
@@ -184,7 +184,7 @@ extension SpaceSchema {
         let additions = try SchemaAdditions(entry, to: space, tried: tried)
         space.add(additions)
         try space.save(db)
-        try SpaceRename.told(additions.renames, db)
+        try SpaceRename.remove(additions.renames, db)
         var missingSchema = MissingSchema.between(space, session.registry)
         // The deferred cells of tables and columns that the store got meanwhile are not in its rows yet.
         missingSchema.keep(before)
@@ -241,7 +241,7 @@ private struct KeptIntoRows {
         }
         var new = old
         for name in columns {
-            if let value = cells[name.foldedIdentifier], let place = table.first.place(of: name) { new[place] = value }
+            if let value = cells[name.foldedIdentifier], let columnIndex = table.first.columnIndex(of: name) { new[columnIndex] = value }
         }
         guard new != old else { return false }
         try table.update(old, to: new)

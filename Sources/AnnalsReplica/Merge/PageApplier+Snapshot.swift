@@ -54,7 +54,7 @@ extension PageApplier {
         try AuthorChains.replaceAll(db, with: snapshot.authors)
         try UnconfirmedAuthors.begin(at: snapshot.position, db)
         try RecentLog.clear(db)
-        try session.keepLacked(from: other)
+        try session.keepMissingValues(from: other)
         policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         if isCopy { policies.setKeyRule(.mergeRows) }
         let outbox = try undo(choice)

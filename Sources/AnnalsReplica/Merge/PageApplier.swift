@@ -268,8 +268,8 @@ package struct PageApplier {
                 try passOwn(position, digest)
             case .voided(let frame, let indices, let first, let digests):
                 try RecentLog(db, limits).keep(frame, indices, after: state.logDigest)
-                for (place, digest) in digests.enumerated() {
-                    let position = first.advanced(by: place)
+                for (offset, digest) in digests.enumerated() {
+                    let position = first.advanced(by: offset)
                     try expect(position)
                     try passVoided(VoidedEntry(position: position, digest: digest), isOwn: ahead.contains(position))
                 }
@@ -476,11 +476,11 @@ package struct PageApplier {
     private func raise(_ highest: inout [String: Int64], by transaction: OutboxTransaction) throws {
         for change in transaction.changes {
             let table = try session.table(named: change.table)
-            guard let place = table.definition.rowidAlias else { continue }
+            guard let columnIndex = table.definition.rowidAlias else { continue }
             var key: Int64?
             switch change.change {
-            case .insert(let row): key = row[place].integer
-            case .update(_, let columns): key = columns.first { $0.column == place }?.new.integer
+            case .insert(let row): key = row[columnIndex].integer
+            case .update(_, let columns): key = columns.first { $0.column == columnIndex }?.new.integer
             case .delete: continue
             }
             if let key { highest[table.first.name] = max(highest[table.first.name] ?? 0, key) }

@@ -25,9 +25,9 @@ package struct WriteSet {
             rows.append(Row(table: table, old: old, new: nil, mark: mark))
         case (nil, let new?):
             // A delete and an insert of one key in one transaction are one update of the row (merge rule 4).
-            if let place = gone.removeValue(forKey: RowReference(table.name, table.key(of: new))) {
-                rows[place].new = new
-                rows[place].mark = nil
+            if let index = gone.removeValue(forKey: RowReference(table.name, table.key(of: new))) {
+                rows[index].new = new
+                rows[index].mark = nil
             } else {
                 rows.append(Row(table: table, old: nil, new: new, mark: mark))
             }

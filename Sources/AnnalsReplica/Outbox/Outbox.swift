@@ -145,9 +145,9 @@ package enum Outbox {
     }
 
     /// Gives a row and its parts another sequence number, which must be free.
-    static func move(_ db: Database, _ sequence: Int64, to place: Int64) throws {
-        try db.execute(sql: "UPDATE annals_outbox SET sequence = ? WHERE sequence = ?", arguments: [place, sequence])
-        try moveParts(db, sequence, to: place)
+    static func move(_ db: Database, _ sequence: Int64, to target: Int64) throws {
+        try db.execute(sql: "UPDATE annals_outbox SET sequence = ? WHERE sequence = ?", arguments: [target, sequence])
+        try moveParts(db, sequence, to: target)
     }
 
     /// The positions of accepted entries that are ahead.

@@ -110,7 +110,7 @@ package struct OutboxFiller {
         var highest: [String: Int64] = [:]
         try changes.forEach(in: row.number("number")) { table, row in
             guard let change = RowChange(old: row.old, new: row.new, key: table.definition.primaryKey) else { return }
-            if case .insert(let new) = change, let place = table.definition.rowidAlias, let key = new[place].integer {
+            if case .insert(let new) = change, let columnIndex = table.definition.rowidAlias, let key = new[columnIndex].integer {
                 highest[table.first.name] = max(highest[table.first.name] ?? 0, key)
             }
             builder.beginTable(table.id)

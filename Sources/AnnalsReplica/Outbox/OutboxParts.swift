@@ -96,8 +96,8 @@ extension Outbox {
         try db.execute(sql: "DELETE FROM annals_outbox_parts")
     }
 
-    static func moveParts(_ db: Database, _ sequence: Int64, to place: Int64) throws {
-        try db.execute(sql: "UPDATE annals_outbox_parts SET sequence = ? WHERE sequence = ?", arguments: [place, sequence])
+    static func moveParts(_ db: Database, _ sequence: Int64, to target: Int64) throws {
+        try db.execute(sql: "UPDATE annals_outbox_parts SET sequence = ? WHERE sequence = ?", arguments: [target, sequence])
     }
 
     /// A part of a row's body. The last part is the body in the outbox row itself.

@@ -75,10 +75,10 @@ package struct OutboxRollback {
     private func step(
         _ table: CopiedTable, _ translation: LayoutTranslation, _ key: [Value], _ columns: [ColumnChange]
     ) throws -> HistoryCopy.Step? {
-        let changes = columns.compactMap { change in translation.place(change.column).map { ($0, change) } }
+        let changes = columns.compactMap { change in translation.columnIndex(change.column).map { ($0, change) } }
         var now = key
-        for (place, change) in changes {
-            if let part = table.definition.primaryKey.firstIndex(of: place) { now[part] = change.new }
+        for (columnIndex, change) in changes {
+            if let part = table.definition.primaryKey.firstIndex(of: columnIndex) { now[part] = change.new }
         }
         guard let stored = try table.row(now) else {
             try copy.mismatch(CopyMismatch(table: table.definition.name, kind: .missing))
@@ -86,9 +86,9 @@ package struct OutboxRollback {
         }
         var after = stored
         var before = stored
-        for (place, change) in changes {
-            after[place] = change.new
-            before[place] = change.old
+        for (columnIndex, change) in changes {
+            after[columnIndex] = change.new
+            before[columnIndex] = change.old
         }
         return .init(table: table, from: after, to: before)
     }

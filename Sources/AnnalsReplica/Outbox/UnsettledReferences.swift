@@ -27,7 +27,7 @@ package enum UnsettledReferences {
             var change = change
             if !change.leftOut.isEmpty, let new = change.new, let row = try table.row(table.key(of: new)) {
                 // Values that history leaves out are still in the row.
-                for place in change.leftOut { change.fill(place, row[place]) }
+                for columnIndex in change.leftOut { change.fill(columnIndex, row[columnIndex]) }
             }
             switch (change.old, change.new) {
             case (nil, let new?): try session.checks.noteNew(table, new)

@@ -25,10 +25,10 @@ package struct PolicyCheck {
             }
         }
         if let table, let column = setting.column {
-            guard let place = table.columns.firstIndex(where: { $0.name.isSameIdentifier(as: column) }) else {
+            guard let columnIndex = table.columns.firstIndex(where: { $0.name.isSameIdentifier(as: column) }) else {
                 throw Self.usage("the table \(table.name) has no stored column \(column)")
             }
-            if table.primaryKey.contains(place) {
+            if table.primaryKey.contains(columnIndex) {
                 throw Self.usage("\(table.name).\(column) is part of the primary key: keys are not merged")
             }
         }

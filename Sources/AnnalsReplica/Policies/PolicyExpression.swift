@@ -36,7 +36,7 @@ package final class PolicyExpression: Sendable {
     func evaluate(_ expression: String, base: Value?, stored: Value, incoming: Value, columns: [String], row: [Value]) throws -> Value {
         try connection.inDatabase { db in
             let statement = try Self.prepare(db, expression, columns)
-            for (place, value) in ([base ?? .null, stored, incoming] + row).enumerated() { statement.bind(place + 1, value) }
+            for (columnIndex, value) in ([base ?? .null, stored, incoming] + row).enumerated() { statement.bind(columnIndex + 1, value) }
             do {
                 guard try statement.step() else { throw Failure.failed("it returns no value") }
             } catch let error as DatabaseError {

@@ -28,14 +28,14 @@ package enum PolicyTable {
     /// Sets policies. A setting without a policy removes an earlier one.
     package static func set(_ db: Database, _ settings: [PolicySetting], isOverride: Bool) throws {
         for setting in settings {
-            let place: StatementArguments = [isOverride, setting.table ?? "", setting.column ?? "", setting.aspect.rawValue]
+            let key: StatementArguments = [isOverride, setting.table ?? "", setting.column ?? "", setting.aspect.rawValue]
             if setting.policy.isEmpty {
                 try db.execute(
-                    sql: "DELETE FROM annals_policies WHERE here = ? AND name = ? AND column_name = ? AND aspect = ?", arguments: place)
+                    sql: "DELETE FROM annals_policies WHERE here = ? AND name = ? AND column_name = ? AND aspect = ?", arguments: key)
             } else {
                 try db.execute(
                     sql: "INSERT OR REPLACE INTO annals_policies (here, name, column_name, aspect, policy) VALUES (?, ?, ?, ?, ?)",
-                    arguments: place + [setting.policy])
+                    arguments: key + [setting.policy])
             }
         }
     }
@@ -52,7 +52,7 @@ package enum PolicyTable {
     }
 
     /// Copies the policies of the space from a snapshot's table.
-    static func takeInShared(from table: String, _ db: Database) throws {
+    static func readShared(from table: String, _ db: Database) throws {
         try db.execute(
             sql: """
                 INSERT INTO annals_policies (here, name, column_name, aspect, policy)
@@ -63,12 +63,12 @@ package enum PolicyTable {
     /// The policies in force under local names. Policies for tables and columns that this store lacks are left out.
     package static func load(_ db: Database, for tables: TrackedTables) throws -> [PolicyInForce] {
         let all = try load(db)
-        guard !tables.firstNames.isEmpty else { return all }
-        let names = tables.ownNames
+        guard !tables.canonicalNames.isEmpty else { return all }
+        let names = tables.localNames
         return all.compactMap { policy in
             guard let table = policy.setting.table else { return policy }
             guard let entry = tables.table(first: table) else { return nil }
-            if let column = policy.setting.column, entry.first.place(of: column) == nil { return nil }
+            if let column = policy.setting.column, entry.first.columnIndex(of: column) == nil { return nil }
             var policy = policy
             policy.setting = policy.setting.renamed(names)
             return policy

@@ -101,10 +101,10 @@ package struct Resolving {
     private func named(_ values: [String: Value]) throws -> [String: Value] {
         var named: [String: Value] = [:]
         for (column, value) in values {
-            guard let place = table.place(of: column) else {
+            guard let columnIndex = table.columnIndex(of: column) else {
                 throw AnnalsError(.usage, operation: "resolve", "the table \(table.name) has no column \(column)")
             }
-            named[table.columns[place].name] = value
+            named[table.columns[columnIndex].name] = value
         }
         return named
     }

@@ -86,7 +86,7 @@ struct RebaseWriter {
         var found: [(key: ReassignedKey, child: RowTable, foreignKey: Int, row: [Value])] = []
         for key in planner.reassignedKeys() {
             for (child, foreignKey) in session.children(of: key.table.name)
-            where child.mergeTable.references[foreignKey].parent?.index.places == key.name.places {
+            where child.mergeTable.references[foreignKey].parent?.index.columnIndexes == key.name.columnIndexes {
                 for row in try session.children(child, child.references[foreignKey], of: key.row, in: key.table.name) {
                     if let stored = try child.row(row) { found.append((key, child, foreignKey, stored)) }
                 }
@@ -123,7 +123,7 @@ struct RebaseWriter {
 
     private func change(_ row: [Value], to new: [Value], in table: RowTable, _ effect: ForeignKeyEffect) throws {
         do {
-            if table.uniquePlaces.contains(where: { row[$0] != new[$0] }) {
+            if table.uniqueColumnIndexes.contains(where: { row[$0] != new[$0] }) {
                 let rowid = try table.remove(table.key(of: row))
                 try table.restore(row, as: new, rowid: rowid)
             } else {

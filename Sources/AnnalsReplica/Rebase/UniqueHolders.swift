@@ -25,7 +25,7 @@ package struct UniqueHolders {
     package func collisions(of row: [Value]) throws -> [UniqueCollision] {
         var collisions: [UniqueCollision] = []
         let key = zip(definition.primaryKey, definition.primaryKeyCollations).map {
-            DeclaredTable.IndexColumn(name: definition.columns[$0].name, place: $0, collation: $1)
+            DeclaredTable.IndexColumn(name: definition.columns[$0].name, columnIndex: $0, collation: $1)
         }
         if let holder = try holder(of: row, ConflictTarget(columns: key)) {
             collisions.append(UniqueCollision(holder: holder, columnIndexes: definition.primaryKey, isKey: true))
@@ -33,7 +33,7 @@ package struct UniqueHolders {
         for index in definition.uniqueIndexes {
             guard let holder = try holder(of: row, ConflictTarget(index, of: definition)) else { continue }
             let target = ConflictTarget(index, of: definition)
-            collisions.append(UniqueCollision(holder: holder, columnIndexes: index.places ?? target.columnsConcerned, isKey: false))
+            collisions.append(UniqueCollision(holder: holder, columnIndexes: index.columnIndexes ?? target.columnsConcerned, isKey: false))
         }
         return collisions
     }
@@ -49,7 +49,7 @@ package struct UniqueHolders {
             SELECT \(found.joined(separator: ", ")) FROM \(newRow(definition)) AS NEW
             WHERE EXISTS (SELECT 1 FROM \(name) AS held WHERE \(condition))
             """)
-        for (place, value) in wanted.enumerated() { statement.bind(place + 1, value) }
+        for (columnIndex, value) in wanted.enumerated() { statement.bind(columnIndex + 1, value) }
         defer { statement.reset() }
         guard try statement.step() else { return nil }
         return try row(statement.values(0..<key.count))

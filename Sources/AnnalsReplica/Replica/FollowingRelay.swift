@@ -145,10 +145,10 @@ package struct FollowingRelay {
         let first = min(try Outbox.first(db) ?? 1, 1) - Int64(units.count)
         let cipher = try step.cipher()
         let missingSchema = try MissingSchema.load(db)
-        for (place, unit) in units.enumerated() {
+        for (offset, unit) in units.enumerated() {
             guard unit.header.replica != .relay, !unit.header.isVoided else { throw Self.voided(unit.position) }
             let content = try entries.content(of: unit, cipher)
-            try put(content, unit, at: first + Int64(place), missingSchema)
+            try put(content, unit, at: first + Int64(offset), missingSchema)
         }
     }
 
@@ -159,7 +159,7 @@ package struct FollowingRelay {
         let rest = try content.rest { entries, _ in journal += entries }
         guard rest.voids.isEmpty else { throw Self.voided(unit.position) }
         // The next schema entry repeats additions, which are in this store's tables, and renames.
-        if let schema = rest.schema { try SpaceRename.tell(schema.renames, db) }
+        if let schema = rest.schema { try SpaceRename.add(schema.renames, db) }
         builder.decide(UserDecisions(rest))
         var isSame = true
         try content.forEachChange { layout, change in

@@ -24,7 +24,7 @@ package struct UnconfirmedAuthors {
     private static func replicas(_ db: Database) throws -> Set<ReplicaID> {
         guard let bytes = try Meta(db).bytes(.unconfirmedAuthors) else { return [] }
         let replicas = stride(from: 0, to: bytes.count, by: idBytes).compactMap { ReplicaID(bytes: bytes[$0...].prefix(idBytes)) }
-        guard replicas.count * idBytes == bytes.count else { throw Corruption("annals_meta.told_authors") }
+        guard replicas.count * idBytes == bytes.count else { throw Corruption("annals_meta.unconfirmed_authors") }
         return Set(replicas)
     }
 

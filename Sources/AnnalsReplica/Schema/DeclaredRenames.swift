@@ -31,7 +31,7 @@ package struct DeclaredRenames {
         let reader = SchemaReader(db)
         guard let column = rename.column else { return try reader.table(rename.table) == nil && reader.table(rename.name) != nil }
         guard let table = try reader.table(rename.table) else { return false }
-        return table.place(of: column) == nil && table.place(of: rename.name) != nil
+        return table.columnIndex(of: column) == nil && table.columnIndex(of: rename.name) != nil
     }
 
     private func declare(_ rename: Rename) throws {
@@ -46,27 +46,30 @@ package struct DeclaredRenames {
                     .schemaRefused, "the table \(rename.table) is not tracked, and \(rename.name) never had this name",
                     "A table can be rebuilt under its name, or renamed with ALTER TABLE, but not both at once")
             }
-            return try SpaceRename.tell([SpaceRename(table: list.first.table, column: nil, name: rename.name)], db)
+            return try SpaceRename.add([SpaceRename(table: list.first.table, column: nil, name: rename.name)], db)
         }
         var first = list.first
-        guard let place = list.columns.firstIndex(where: { $0.isSameIdentifier(as: rename.name) }),
+        guard let columnIndex = list.columns.firstIndex(where: { $0.isSameIdentifier(as: rename.name) }),
             let known = try firstName(of: column, list, space)
         else { throw Self.refused(.schemaRefused, "\(rename.table) never had a column \(column)", nil) }
-        if !first.columns[place].isSameIdentifier(as: known) {
+        if !first.columns[columnIndex].isSameIdentifier(as: known) {
             let theirs = space.table(named: first.table)
-            guard theirs?.place(of: first.columns[place]) == nil, !first.columns.contains(where: { $0.isSameIdentifier(as: known) })
+            guard theirs?.columnIndex(of: first.columns[columnIndex]) == nil,
+                !first.columns.contains(where: { $0.isSameIdentifier(as: known) })
             else { throw Self.refused(.schemaRefused, "\(rename.table).\(rename.name) is a different column than \(column)", nil) }
-            first.columns[place] = known
+            first.columns[columnIndex] = known
             try CanonicalNames.set(first, of: list, db)
         }
-        try SpaceRename.tell([SpaceRename(table: first.table, column: known, name: rename.name)], db)
+        try SpaceRename.add([SpaceRename(table: first.table, column: known, name: rename.name)], db)
     }
 
     /// The canonical name of a column that the table had, from this store's earlier layouts or from the space's names.
     private func firstName(of column: String, _ list: TrackedTable, _ space: SpaceSchema) throws -> String? {
         let earlier = try TrackedTable.fetchAll(db).filter { $0.name.isSameIdentifier(as: list.name) && $0.id != list.id }
         for old in earlier.reversed() {
-            if let place = old.columns.firstIndex(where: { $0.isSameIdentifier(as: column) }) { return old.first.columns[place] }
+            if let columnIndex = old.columns.firstIndex(where: { $0.isSameIdentifier(as: column) }) {
+                return old.first.columns[columnIndex]
+            }
         }
         let names = space.table(named: list.first.table)?.columns.map(\.name) ?? []
         return names.first { space.present($0, of: list.first.table).isSameIdentifier(as: column) }
@@ -89,7 +92,7 @@ package struct DeclaredRenames {
         let hasNew: Bool
         if let column = rename.column {
             guard let table else { throw Self.refused(.schemaRefused, "there is no table \(rename.table)", nil) }
-            (hasOld, hasNew) = (table.place(of: column) != nil, table.place(of: rename.name) != nil)
+            (hasOld, hasNew) = (table.columnIndex(of: column) != nil, table.columnIndex(of: rename.name) != nil)
         } else {
             (hasOld, hasNew) = (table != nil, try reader.table(rename.name) != nil)
         }

@@ -78,7 +78,7 @@ final class DeferredChanges {
     private func newKey(_ layout: TableLayout, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) -> [Value] {
         var key = change.key.map(bytes.value)
         for (index, column) in change.columns.enumerated() {
-            if let place = layout.key.firstIndex(of: column) { key[place] = bytes.value(change.new[index]) }
+            if let columnIndex = layout.key.firstIndex(of: column) { key[columnIndex] = bytes.value(change.new[index]) }
         }
         return key
     }

@@ -20,7 +20,7 @@ package struct JoiningNames {
         for (entry, first) in matches(tables) {
             names.add(entry.definition.name, as: first.table, columns: Array(zip(entry.definition.columns.map(\.name), first.columns)))
         }
-        return TrackedTables(tables.entries.map { ($0.id, $0.definition) }, firstNames: names)
+        return TrackedTables(tables.entries.map { ($0.id, $0.definition) }, canonicalNames: names)
     }
 
     /// Saves the canonical names for the current layouts.
@@ -37,15 +37,15 @@ package struct JoiningNames {
         let others = theirs.entries
         let found = Self.match(
             tables.entries.map(\.definition.name), present: others.map(\.definition.name), first: others.map(\.first.name))
-        return zip(tables.entries, found).map { entry, place in
+        return zip(tables.entries, found).map { entry, columnIndex in
             let own = entry.definition.columns.map(\.name)
-            guard let place else { return (entry, CanonicalNames.Names(table: entry.definition.name, columns: own)) }
-            let (present, first) = (others[place].definition.columns.map(\.name), others[place].first.columns.map(\.name))
+            guard let columnIndex else { return (entry, CanonicalNames.Names(table: entry.definition.name, columns: own)) }
+            let (present, first) = (others[columnIndex].definition.columns.map(\.name), others[columnIndex].first.columns.map(\.name))
             let columns = Self.match(own, present: present, first: first)
             return (
                 entry,
                 CanonicalNames.Names(
-                    table: others[place].first.name, columns: zip(own, columns).map { name, at in at.map { first[$0] } ?? name })
+                    table: others[columnIndex].first.name, columns: zip(own, columns).map { name, at in at.map { first[$0] } ?? name })
             )
         }
     }
@@ -53,9 +53,9 @@ package struct JoiningNames {
     /// For each name, the index of the table or column with this current name or, failing that, this canonical name.
     private static func match(_ names: [String], present: [String], first: [String]) -> [Int?] {
         var found = names.map { name in present.firstIndex { $0.isSameIdentifier(as: name) } }
-        for place in names.indices where found[place] == nil {
-            let other = first.firstIndex { $0.isSameIdentifier(as: names[place]) }
-            if !found.contains(other) { found[place] = other }
+        for columnIndex in names.indices where found[columnIndex] == nil {
+            let other = first.firstIndex { $0.isSameIdentifier(as: names[columnIndex]) }
+            if !found.contains(other) { found[columnIndex] = other }
         }
         return found
     }

@@ -10,7 +10,7 @@ package struct LocalNames {
 
     package init(_ db: Database, _ space: SpaceSchema, _ additions: SchemaAdditions) throws {
         let tables = try TrackedTables.load(db)
-        map = tables.ownNames
+        map = tables.localNames
         let reader = SchemaReader(db)
         for table in additions.tables {
             let wanted = [space.present(table.name), table.name]
@@ -24,7 +24,7 @@ package struct LocalNames {
             let own = try reader.table(entry.definition.name)
             let others = own.map { $0.columns.map(\.name) + $0.generatedColumns.map(\.name) } ?? []
             let known = zip(entry.first.columns, entry.definition.columns).map { (from: $0.name, to: $1.name) }
-            let new = change.columns.map(\.name).filter { entry.first.place(of: $0) == nil }
+            let new = change.columns.map(\.name).filter { entry.first.columnIndex(of: $0) == nil }
             map.add(change.table, as: entry.definition.name, columns: known + Self.names(of: new, in: change.table, space, beside: others))
         }
     }
@@ -52,7 +52,9 @@ package struct LocalNames {
             first.table = table
             for column in columns.map(\.name) {
                 let name = map.column(column, of: table)
-                if let place = list.columns.firstIndex(where: { $0.isSameIdentifier(as: name) }) { first.columns[place] = column }
+                if let columnIndex = list.columns.firstIndex(where: { $0.isSameIdentifier(as: name) }) {
+                    first.columns[columnIndex] = column
+                }
             }
             try CanonicalNames.set(first, of: list, db)
         }
@@ -62,7 +64,9 @@ package struct LocalNames {
     package func change(_ change: SchemaAdditions.Columns) -> SchemaAdditions.Columns {
         var own = change
         own.table = map.table(change.table)
-        for place in own.columns.indices { own.columns[place].name = map.column(change.columns[place].name, of: change.table) }
+        for columnIndex in own.columns.indices {
+            own.columns[columnIndex].name = map.column(change.columns[columnIndex].name, of: change.table)
+        }
         own.foreignKeys = change.foreignKeys.map { map.foreignKey($0, of: change.table) }
         return own
     }
@@ -74,7 +78,7 @@ package enum CurrentNames {
     /// keep theirs.
     package static func differing(_ db: Database, _ space: SpaceSchema, _ tables: TrackedTables) throws -> NameMap {
         var names = NameMap()
-        guard space.names != nil || !tables.firstNames.isEmpty, try SpaceRename.waiting(db).isEmpty else { return names }
+        guard space.names != nil || !tables.canonicalNames.isEmpty, try SpaceRename.waiting(db).isEmpty else { return names }
         guard try PendingSchemaEntries.entries(db).allSatisfy(\.renames.isEmpty) else { return names }
         for entry in tables.entries where space.table(named: entry.first.name) != nil {
             let columns = zip(entry.definition.columns, entry.first.columns).map { own, first in

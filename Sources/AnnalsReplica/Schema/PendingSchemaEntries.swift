@@ -90,7 +90,7 @@ extension OutboxFiller {
     package func offer(_ additions: SchemaAdditions, _ makeInfo: () throws -> TransactionInfo) throws -> TransactionID? {
         guard !additions.isEmpty else { return nil }
         let entry = try entry(of: additions)
-        try SpaceRename.told(additions.renames, db)
+        try SpaceRename.remove(additions.renames, db)
         guard let entry else { return nil }
         let info = try makeInfo()
         var builder = BodyBuilder(info, key: try footprintKey(), parts: Outbox.PartWriter(db, limits: limits))

@@ -53,8 +53,8 @@ package final class RebuiltTables {
 
     private func copy(_ definition: DeclaredTable, _ list: TrackedTable) throws -> Aside {
         let name = "annals_aside_\(list.id)"
-        let key = zip(definition.primaryKey, definition.primaryKeyCollations).map { place, collation in
-            "\(SQL.quote(definition.columns[place].name)) COLLATE \(SQL.quote(collation))"
+        let key = zip(definition.primaryKey, definition.primaryKeyCollations).map { columnIndex, collation in
+            "\(SQL.quote(definition.columns[columnIndex].name)) COLLATE \(SQL.quote(collation))"
         }
         try db.execute(
             sql: """
@@ -69,7 +69,7 @@ package final class RebuiltTables {
         guard table.keyMayBeNull else { return false }
         if try table.hasKeylessRows(db) { return true }
         func isNull(_ names: [String]) -> String { SQL.balanced(names.map { "\($0) IS NULL" }, operator: "OR") }
-        let (old, new) = (list.key.places.map { "o\($0)" }, list.key.places.map { "n\($0)" })
+        let (old, new) = (list.key.columnIndexes.map { "o\($0)" }, list.key.columnIndexes.map { "n\($0)" })
         let (insert, delete) = (StoreSchema.Operation.insert.rawValue, StoreSchema.Operation.delete.rawValue)
         let sql = """
             SELECT EXISTS(
@@ -130,7 +130,7 @@ package final class RebuiltTables {
         }
         let was = try PreparedStatement(db, "SELECT 1 FROM \(table.copy) WHERE \(table.definition.keyCondition())")
         while let row = try rows.next() {
-            for (number, place) in definition.primaryKey.enumerated() { was.bind(number + 1, row[place]) }
+            for (number, columnIndex) in definition.primaryKey.enumerated() { was.bind(number + 1, row[columnIndex]) }
             defer { was.reset() }
             if try !was.step() { try writer.insert(row) }
         }

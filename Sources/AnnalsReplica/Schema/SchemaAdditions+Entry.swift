@@ -63,7 +63,7 @@ extension SchemaAdditions {
         }
         let reader = SchemaReader(db)
         for layout in entry.tracked {
-            guard let table = try reader.table(layout.name), layout.columns.allSatisfy({ table.place(of: $0) != nil }) else {
+            guard let table = try reader.table(layout.name), layout.columns.allSatisfy({ table.columnIndex(of: $0) != nil }) else {
                 throw Self.refused("its statements do not create the table \(layout.name) as described", nil)
             }
             guard let known = space.table(named: layout.name) else {
@@ -74,11 +74,11 @@ extension SchemaAdditions {
             }
             // In the outline, generated columns are normal columns.
             let columns = table.columns.filter { column in
-                known.place(of: column.name) == nil && !known.generatedColumns.contains { $0.name.isSameIdentifier(as: column.name) }
+                known.columnIndex(of: column.name) == nil && !known.generatedColumns.contains { $0.name.isSameIdentifier(as: column.name) }
             }
             guard !columns.isEmpty else { continue }
             guard columns.allSatisfy(Self.isOptional) else { throw Self.refused("a new column of \(layout.name) needs a value", nil) }
-            let keys = table.foreignKeys.filter { key in key.columns.contains { known.place(of: $0) == nil } }
+            let keys = table.foreignKeys.filter { key in key.columns.contains { known.columnIndex(of: $0) == nil } }
             self.columns.append(Columns(table: known.name, columns: columns, foreignKeys: keys))
         }
     }
@@ -87,7 +87,7 @@ extension SchemaAdditions {
     private static func isKnown(_ rename: SpaceRename, _ space: SpaceSchema, _ entry: SchemaEntry) -> Bool {
         let new = entry.tracked.filter { $0.name.isSameIdentifier(as: rename.table) }
         guard let column = rename.column else { return space.table(named: rename.table) != nil || !new.isEmpty }
-        return space.table(named: rename.table)?.place(of: column) != nil
+        return space.table(named: rename.table)?.columnIndex(of: column) != nil
             || new.contains { $0.columns.contains { $0.isSameIdentifier(as: column) } }
     }
 

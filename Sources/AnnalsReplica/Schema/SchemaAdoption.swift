@@ -30,7 +30,7 @@ package enum SchemaAdoption {
         for change in additions.columns {
             var own = names.change(change)
             let table = try reader.table(own.table)
-            own.columns.removeAll { table?.place(of: $0.name) != nil }
+            own.columns.removeAll { table?.columnIndex(of: $0.name) != nil }
             for sql in SchemaAdditions.statements(own) { try execute(sql, db) }
         }
         let report = try Tracking.track(db, .tables(additions.tables.map { names.map.table($0.name) }), environment)

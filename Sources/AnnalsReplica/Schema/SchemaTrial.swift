@@ -146,8 +146,8 @@ package final class SchemaTrial {
         case column(Range<Int>)
 
         init?(_ tokens: [SQLToken]) {
-            func isWord(_ place: Int, _ word: String) -> Bool { tokens.indices.contains(place) && tokens[place].isWord(word) }
-            func isSymbol(_ place: Int, _ symbol: String) -> Bool { tokens.indices.contains(place) && tokens[place].isSymbol(symbol) }
+            func isWord(_ index: Int, _ word: String) -> Bool { tokens.indices.contains(index) && tokens[index].isWord(word) }
+            func isSymbol(_ index: Int, _ symbol: String) -> Bool { tokens.indices.contains(index) && tokens[index].isSymbol(symbol) }
             if isWord(0, "CREATE"), isWord(1, "TABLE"), tokens.count > 3, let name = tokens[2].name, isSymbol(3, "(") {
                 self = .table(name)
             } else if isWord(0, "CREATE"), isWord(1, "INDEX") || (isWord(1, "UNIQUE") && isWord(2, "INDEX")) {

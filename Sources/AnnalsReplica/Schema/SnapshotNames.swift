@@ -20,7 +20,7 @@ package struct SnapshotNames {
     }
 
     /// The canonical names of a maker's tables, if they differ from the names in its file.
-    package static func firstNames(_ tables: TrackedTables) -> [String: CanonicalNames.Names] {
+    package static func canonicalNames(_ tables: TrackedTables) -> [String: CanonicalNames.Names] {
         var names: [String: CanonicalNames.Names] = [:]
         for entry in tables.entries {
             let own = CanonicalNames.Names(table: entry.definition.name, columns: entry.definition.columns.map(\.name))
@@ -36,12 +36,12 @@ package struct SnapshotNames {
         let reader = SchemaReader(db)
         let tables = try contents.tracked.map { name in
             let columns = try reader.table(name)?.columns.map(\.name) ?? []
-            let first = contents.firstNames[name] ?? CanonicalNames.Names(table: name, columns: columns)
+            let first = contents.canonicalNames[name] ?? CanonicalNames.Names(table: name, columns: columns)
             guard first.columns.count == columns.count else { throw Corruption("annals_snapshot") }
             return (own: name, columns: columns, first: first)
         }
         let original = tables.map { Table(own: $0.own, first: $0.first) }
-        guard let present = contents.presentNames ?? (contents.firstNames.isEmpty ? nil : [:]) else { return original }
+        guard let present = contents.presentNames ?? (contents.canonicalNames.isEmpty ? nil : [:]) else { return original }
         var names = NameMap()
         for table in tables {
             let now = present[table.first.table.foldedIdentifier]

@@ -22,7 +22,7 @@ package enum SnapshotFile {
         /// The names of the tracked tables in the file.
         package var tracked: [String]
         /// The canonical names of tables and of their columns in order, by the names in the file. Only tables with other names in the log.
-        package var firstNames: [String: CanonicalNames.Names] = [:]
+        package var canonicalNames: [String: CanonicalNames.Names] = [:]
         /// The space's current names; see `SpaceSchema`.
         package var presentNames: [String: SpaceSchema.CurrentNames]?
         /// The latest time in the log up to the position. The clock of a clone starts after it.
@@ -40,7 +40,7 @@ package enum SnapshotFile {
         package var logDigest: Digest?
 
         package init(
-            position: Position, lineage: Lineage, tracked: [String], firstNames: [String: CanonicalNames.Names] = [:],
+            position: Position, lineage: Lineage, tracked: [String], canonicalNames: [String: CanonicalNames.Names] = [:],
             presentNames: [String: SpaceSchema.CurrentNames]? = nil, time: HybridTime, highestKeys: [String: Int64],
             schemaVersion: Int64 = 1, added: [String: [String]] = [:], authors: [ReplicaID: AuthorChains.Link?] = [:],
             rows: Digest = Digest.zero, logDigest: Digest? = nil
@@ -48,7 +48,7 @@ package enum SnapshotFile {
             self.position = position
             self.lineage = lineage
             self.tracked = tracked
-            self.firstNames = firstNames
+            self.canonicalNames = canonicalNames
             self.presentNames = presentNames
             self.time = time
             self.highestKeys = highestKeys
@@ -114,7 +114,7 @@ package enum SnapshotFile {
         }
         if let names = contents.presentNames { facts.append(("names", try JSONEncoder().encode(names))) }
         for name in contents.tracked {
-            let first = contents.firstNames[name]
+            let first = contents.canonicalNames[name]
             facts.append(("table:\(name)", contents.highestKeys[first?.table ?? name] ?? 0))
             if let first { facts.append(("first:\(name)", try JSONEncoder().encode(first))) }
         }
@@ -143,7 +143,7 @@ package enum SnapshotFile {
     /// Moves the journal, the policies and the authors to the tables of the replica that the file becomes.
     package static func unpack(_ db: Database) throws {
         if try db.tableExists(conflicts) { try ConflictJournal.takeIn(from: db, table: conflicts, order: "rowid", to: db) }
-        if try db.tableExists(policies) { try PolicyTable.takeInShared(from: policies, db) }
+        if try db.tableExists(policies) { try PolicyTable.readShared(from: policies, db) }
         do {
             try AuthorChains.replaceAll(db, with: AuthorChains.all(db, table: authors))
         } catch  where StoreError.isCorruption(error) {
@@ -215,7 +215,7 @@ package enum SnapshotFile {
         let added = facts["added"].flatMap(Data.fromDatabaseValue)
         highest = Dictionary(highest.map { (first[$0]?.table ?? $0, $1) }, uniquingKeysWith: max)
         return Contents(
-            position: Position(position), lineage: lineage, tracked: tracked, firstNames: first,
+            position: Position(position), lineage: lineage, tracked: tracked, canonicalNames: first,
             presentNames: try facts["names"].flatMap(Data.fromDatabaseValue).map {
                 try JSONDecoder().decode([String: SpaceSchema.CurrentNames].self, from: $0)
             },

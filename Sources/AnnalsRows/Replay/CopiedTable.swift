@@ -42,10 +42,10 @@ package final class CopiedTable {
     private let name: String
     private let columns: [String]
     /// Columns of the table's own UNIQUE and PRIMARY KEY constraints. Other unique indexes are created later.
-    private let uniquePlaces: [Int]
-    private let otherPlaces: [Int]
+    private let uniqueColumnIndexes: [Int]
+    private let otherColumnIndexes: [Int]
     /// Values of removed rows that history leaves out, by the key with which the row is written again.
-    private var withheld: [[Value]: [(place: Int, value: Value)]] = [:]
+    private var withheld: [[Value]: [(columnIndex: Int, value: Value)]] = [:]
     /// Statements that update only some columns, by their column numbers.
     private var partialUpdates: [[Int]: PreparedStatement] = [:]
 
@@ -55,9 +55,9 @@ package final class CopiedTable {
         name = "\(schema).\(SQL.quote(definition.name))"
         columns = definition.columns.map { SQL.quote($0.name) }
         var unique = Set(definition.primaryKey)
-        for index in definition.uniqueIndexes where index.isConstraint { unique.formUnion(index.places ?? Array(columns.indices)) }
-        uniquePlaces = unique.sorted()
-        otherPlaces = columns.indices.filter { !unique.contains($0) }
+        for index in definition.uniqueIndexes where index.isConstraint { unique.formUnion(index.columnIndexes ?? Array(columns.indices)) }
+        uniqueColumnIndexes = unique.sorted()
+        otherColumnIndexes = columns.indices.filter { !unique.contains($0) }
     }
 
     // MARK: Two passes
@@ -76,7 +76,7 @@ package final class CopiedTable {
         guard var to = step.to else { return }
         if let from = step.from, !isMoved(from, to) { return try update(from, to, leftOut: step.leftOut, mismatch) }
         if !step.leftOut.isEmpty {
-            for (place, value) in withheld.removeValue(forKey: key(of: to)) ?? [] { to[place] = value }
+            for (columnIndex, value) in withheld.removeValue(forKey: key(of: to)) ?? [] { to[columnIndex] = value }
         }
         try insert(to, mismatch)
     }
@@ -84,7 +84,7 @@ package final class CopiedTable {
     private func key(of row: [Value]) -> [Value] { definition.primaryKey.map { row[$0] } }
 
     private func isMoved(_ from: [Value], _ to: [Value]) -> Bool {
-        hasNullKey(from) || hasNullKey(to) || uniquePlaces.contains { from[$0] != to[$0] }
+        hasNullKey(from) || hasNullKey(to) || uniqueColumnIndexes.contains { from[$0] != to[$0] }
     }
 
     func hasNullKey(_ row: [Value]) -> Bool {
@@ -128,18 +128,18 @@ package final class CopiedTable {
     }
 
     private func update(_ from: [Value], _ to: [Value], leftOut: [Int], _ mismatch: (CopyMismatch) throws -> Void) throws {
-        let places = leftOut.isEmpty ? otherPlaces : otherPlaces.filter { !leftOut.contains($0) }
-        guard try compare(from, leftOut: leftOut, mismatch), !places.isEmpty else { return }
-        let statement = try leftOut.isEmpty ? updateStatement.get() : partialUpdate(of: places)
+        let columnIndexes = leftOut.isEmpty ? otherColumnIndexes : otherColumnIndexes.filter { !leftOut.contains($0) }
+        guard try compare(from, leftOut: leftOut, mismatch), !columnIndexes.isEmpty else { return }
+        let statement = try leftOut.isEmpty ? updateStatement.get() : partialUpdate(of: columnIndexes)
         bindKey(statement, from)
-        for (index, place) in places.enumerated() { statement.bind(definition.primaryKey.count + index + 1, to[place]) }
+        for (index, columnIndex) in columnIndexes.enumerated() { statement.bind(definition.primaryKey.count + index + 1, to[columnIndex]) }
         try write(statement, mismatch)
     }
 
-    private func partialUpdate(of places: [Int]) throws -> PreparedStatement {
-        if let known = partialUpdates[places] { return known }
-        let statement = try PreparedStatement(db, updateSQL(places))
-        partialUpdates[places] = statement
+    private func partialUpdate(of columnIndexes: [Int]) throws -> PreparedStatement {
+        if let known = partialUpdates[columnIndexes] { return known }
+        let statement = try PreparedStatement(db, updateSQL(columnIndexes))
+        partialUpdates[columnIndexes] = statement
         return statement
     }
 
@@ -152,8 +152,8 @@ package final class CopiedTable {
             try mismatch(CopyMismatch(table: definition.name, kind: .missing))
             return false
         }
-        if let place = row.indices.first(where: { !statement.column($0, equals: row[$0]) && !leftOut.contains($0) }) {
-            try mismatch(CopyMismatch(table: definition.name, kind: .otherValue(column: definition.columns[place].name)))
+        if let columnIndex = row.indices.first(where: { !statement.column($0, equals: row[$0]) && !leftOut.contains($0) }) {
+            try mismatch(CopyMismatch(table: definition.name, kind: .otherValue(column: definition.columns[columnIndex].name)))
         }
         return true
     }
@@ -169,7 +169,7 @@ package final class CopiedTable {
     }
 
     private func bindKey(_ statement: PreparedStatement, _ row: [Value]) {
-        for (index, place) in definition.primaryKey.enumerated() { statement.bind(index + 1, row[place]) }
+        for (index, columnIndex) in definition.primaryKey.enumerated() { statement.bind(index + 1, row[columnIndex]) }
     }
 
     // MARK: Statements, made when first needed
@@ -178,13 +178,13 @@ package final class CopiedTable {
     private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(definition.keyCondition())") }
     private lazy var insertStatement = Result {
         // OR ABORT overrides the ON CONFLICT clauses of the table, which could skip or replace rows silently.
-        let places = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
-        return try PreparedStatement(db, "INSERT OR ABORT INTO \(name) (\(columns.joined(separator: ", "))) VALUES (\(places))")
+        let placeholders = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+        return try PreparedStatement(db, "INSERT OR ABORT INTO \(name) (\(columns.joined(separator: ", "))) VALUES (\(placeholders))")
     }
-    private lazy var updateStatement = Result { try PreparedStatement(db, updateSQL(otherPlaces)) }
+    private lazy var updateStatement = Result { try PreparedStatement(db, updateSQL(otherColumnIndexes)) }
 
-    private func updateSQL(_ places: [Int]) -> String {
-        let sets = places.enumerated().map { "\(columns[$1]) = ?\(definition.primaryKey.count + $0 + 1)" }
+    private func updateSQL(_ columnIndexes: [Int]) -> String {
+        let sets = columnIndexes.enumerated().map { "\(columns[$1]) = ?\(definition.primaryKey.count + $0 + 1)" }
         return "UPDATE OR ABORT \(name) SET \(sets.joined(separator: ", ")) WHERE \(definition.keyCondition())"
     }
     private lazy var selectKeylessStatement = Result {

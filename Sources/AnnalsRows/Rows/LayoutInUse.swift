@@ -8,17 +8,17 @@ package struct LayoutInUse {
     /// The author's columns that exist here, by their index in the layout.
     private let known: [Int]
     /// The local indexes of the columns in `known`.
-    package let places: [Int]
+    package let columnIndexes: [Int]
     /// The values of local columns that the author did not have, with the indexes of these columns.
-    package let missing: [(place: Int, value: Value)]
+    package let missing: [(columnIndex: Int, value: Value)]
     /// Both tables have the same columns in the same order.
     package let isSame: Bool
 
-    package init(all: [Int?], missing: [(place: Int, value: Value)]) {
+    package init(all: [Int?], missing: [(columnIndex: Int, value: Value)]) {
         self.all = all
         self.missing = missing
         known = all.indices.filter { all[$0] != nil }
-        places = all.compactMap { $0 }
+        columnIndexes = all.compactMap { $0 }
         isSame = missing.isEmpty && all.enumerated().allSatisfy { $0 == $1 }
     }
 
@@ -59,9 +59,9 @@ package struct LayoutInUse {
     }
 
     private func translated(_ row: [Value]) -> [Value] {
-        var translated = [Value](repeating: .null, count: places.count + missing.count)
-        for (column, place) in all.enumerated() { if let place { translated[place] = row[column] } }
-        for (place, value) in missing { translated[place] = value }
+        var translated = [Value](repeating: .null, count: columnIndexes.count + missing.count)
+        for (column, columnIndex) in all.enumerated() { if let columnIndex { translated[columnIndex] = row[column] } }
+        for (columnIndex, value) in missing { translated[columnIndex] = value }
         return translated
     }
 }

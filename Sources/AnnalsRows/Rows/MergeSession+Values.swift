@@ -8,7 +8,7 @@ import GRDB
 extension MergeSession {
     /// The row with a candidate key, compared as the key's index compares.
     package func row(named name: CandidateKey, in table: RowTable) throws -> [Value]? {
-        guard let index = table.mergeTable.candidateKeys.first(where: { $0.places == name.places }) else { return nil }
+        guard let index = table.mergeTable.candidateKeys.first(where: { $0.columnIndexes == name.columnIndexes }) else { return nil }
         let statement = try table.statement(for: index) { try prepared(Self.query(index, table.definition)) }
         for (number, value) in name.values.enumerated() { statement.bind(number + 1, value) }
         defer { statement.reset() }
@@ -17,11 +17,11 @@ extension MergeSession {
 
     private static func query(_ index: NameIndex, _ table: DeclaredTable) -> String {
         let columns = table.columns
-        let conditions = zip(index.places, index.columns).enumerated().map { number, part in
-            let (place, column) = part
+        let conditions = zip(index.columnIndexes, index.columns).enumerated().map { number, part in
+            let (columnIndex, column) = part
             let collation = name(of: column.collation)
-            let collate = columns[place].collation.isSameIdentifier(as: collation) ? "" : " COLLATE \(collation)"
-            return "\(SQL.quote(columns[place].name)) = ?\(number + 1)\(collate)"
+            let collate = columns[columnIndex].collation.isSameIdentifier(as: collation) ? "" : " COLLATE \(collation)"
+            return "\(SQL.quote(columns[columnIndex].name)) = ?\(number + 1)\(collate)"
         }
         let list = columns.map { SQL.quote($0.name) }.joined(separator: ", ")
         return "SELECT \(list) FROM \(SQL.quote(table.name)) WHERE \(conditions.joined(separator: " AND "))"

@@ -41,8 +41,8 @@ package final class MergeSession {
         let isReferenced = !children.isEmpty || !untracked.isEmpty
         let mergeTable = MergeTable(entry, children: children.map(\.reference), isReferenced: isReferenced, registry)
         let referenced = children.map(\.reference.parentColumns) + untracked.map(\.parentColumns)
-        let referencedPlaces = Set(referenced.joined().compactMap(entry.definition.place(of:)))
-        let table = try RowTable(db, entry, mergeTable, referencedPlaces: referencedPlaces)
+        let referencedColumnIndexes = Set(referenced.joined().compactMap(entry.definition.columnIndex(of:)))
+        let table = try RowTable(db, entry, mergeTable, referencedColumnIndexes: referencedColumnIndexes)
         tables[folded] = table
         return table
     }
@@ -63,16 +63,16 @@ package final class MergeSession {
     ///
     /// Throws `MergeError.unknownColumn` for a column that the store does not have and whose cells it does not defer.
     package func layoutInUse(_ layout: TableLayout, in table: RowTable) throws -> LayoutInUse {
-        let places = try layout.columns.map { column in
-            let place = table.first.place(of: column)
-            guard place != nil || kept?.missingSchema.has(column, of: layout.name) ?? false else {
+        let columnIndexes = try layout.columns.map { column in
+            let columnIndex = table.first.columnIndex(of: column)
+            guard columnIndex != nil || kept?.missingSchema.has(column, of: layout.name) ?? false else {
                 throw MergeError.unknownColumn(table: layout.name, column: column)
             }
-            return place
+            return columnIndex
         }
-        let missing = try table.definition.columns.indices.filter { !places.contains($0) }
-            .map { (place: $0, value: try AddedColumn.value(of: table.definition.columns[$0])) }
-        return LayoutInUse(all: places, missing: missing)
+        let missing = try table.definition.columns.indices.filter { !columnIndexes.contains($0) }
+            .map { (columnIndex: $0, value: try AddedColumn.value(of: table.definition.columns[$0])) }
+        return LayoutInUse(all: columnIndexes, missing: missing)
     }
 
     // MARK: History
@@ -103,17 +103,17 @@ package final class MergeSession {
     // MARK: Highest integer keys
 
     package func noteHighestKey(_ table: RowTable, _ row: [Value]) {
-        guard let place = table.definition.rowidAlias, let key = row[place].integer else { return }
+        guard let columnIndex = table.definition.rowidAlias, let key = row[columnIndex].integer else { return }
         highestKeys[table.first.name] = max(highestKeys[table.first.name] ?? .min, key)
     }
 
     // MARK: References
 
     package func parentExists(_ table: RowTable, _ key: ParentReference, _ row: [Value]) throws -> Bool {
-        if key.places.contains(where: { row[$0].isNull }) { return true }
+        if key.columnIndexes.contains(where: { row[$0].isNull }) { return true }
         let conditions = key.parentColumns.enumerated().map { "\(SQL.quote($1)) = ?\($0 + 1)" }.joined(separator: " AND ")
         let statement = try prepared("SELECT 1 FROM \(SQL.quote(key.parentTable)) WHERE \(conditions)")
-        for (index, place) in key.places.enumerated() { statement.bind(index + 1, row[place]) }
+        for (index, columnIndex) in key.columnIndexes.enumerated() { statement.bind(index + 1, row[columnIndex]) }
         defer { statement.reset() }
         return try statement.step()
     }
@@ -135,7 +135,7 @@ package final class MergeSession {
         _ child: RowTable, _ key: ParentReference, of parentRow: [Value], in parent: String, onlyOrphans: Bool = false
     ) throws -> [[Value]] {
         let parentTable = try table(named: parent)
-        let tuple = key.parentColumns.map { column in parentTable.definition.place(of: column).map { parentRow[$0] } ?? .null }
+        let tuple = key.parentColumns.map { column in parentTable.definition.columnIndex(of: column).map { parentRow[$0] } ?? .null }
         if tuple.contains(where: \.isNull) { return [] }
         // SQLite compares the child's value as the parent's column does. So the parent's column is the left operand, with the
         // tuple as its value: `'7'` refers to 7, and under RTRIM 'a ' refers to 'a'.
@@ -143,7 +143,7 @@ package final class MergeSession {
         let bound = parentColumns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
         let list = parentColumns.joined(separator: ", ")
         let gone = "(SELECT \(list) FROM \(SQL.quote(key.parentTable)) WHERE 0 UNION ALL SELECT \(bound) LIMIT 1) AS gone"
-        let conditions = zip(parentColumns, key.places).map { "gone.\($0) = c.\(SQL.quote(child.definition.columns[$1].name))" }
+        let conditions = zip(parentColumns, key.columnIndexes).map { "gone.\($0) = c.\(SQL.quote(child.definition.columns[$1].name))" }
         let query = childQuery(child, key, from: "\(gone), ", where: conditions.joined(separator: " AND "), onlyOrphans: onlyOrphans)
         let statement = try prepared(query)
         for (index, value) in tuple.enumerated() { statement.bind(index + 1, value) }
@@ -152,7 +152,7 @@ package final class MergeSession {
 
     /// Keys of all rows of a child table with a reference that has no parent.
     func orphans(_ child: RowTable, _ key: ParentReference) throws -> [[Value]] {
-        let present = key.places.map { "c.\(SQL.quote(child.definition.columns[$0].name)) IS NOT NULL" }.joined(separator: " AND ")
+        let present = key.columnIndexes.map { "c.\(SQL.quote(child.definition.columns[$0].name)) IS NOT NULL" }.joined(separator: " AND ")
         let query = childQuery(child, key, from: "", where: present, onlyOrphans: true)
         return try keys(prepared(query), count: child.definition.primaryKey.count)
     }
@@ -161,8 +161,8 @@ package final class MergeSession {
         _ child: RowTable, _ key: ParentReference, from source: String, where condition: String, onlyOrphans: Bool
     ) -> String {
         let keyColumns = child.definition.primaryKey.map { "c.\(SQL.quote(child.definition.columns[$0].name))" }
-        let match = zip(key.places, key.parentColumns).map { place, column in
-            "p.\(SQL.quote(column)) = c.\(SQL.quote(child.definition.columns[place].name))"
+        let match = zip(key.columnIndexes, key.parentColumns).map { columnIndex, column in
+            "p.\(SQL.quote(column)) = c.\(SQL.quote(child.definition.columns[columnIndex].name))"
         }
         let orphaned = "AND NOT EXISTS (SELECT 1 FROM \(SQL.quote(key.parentTable)) AS p WHERE \(match.joined(separator: " AND ")))"
         return """

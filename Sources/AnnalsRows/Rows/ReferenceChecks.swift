@@ -40,7 +40,7 @@ package final class ReferenceChecks {
 
     package func noteChanged(_ table: RowTable, old: [Value], new: [Value]) throws {
         try noteChild(table, new, changedFrom: old)
-        if table.isReferenced, table.referencedPlaces.contains(where: { old[$0] != new[$0] }) { noteGone(table, old) }
+        if table.isReferenced, table.referencedColumnIndexes.contains(where: { old[$0] != new[$0] }) { noteGone(table, old) }
     }
 
     package func noteGone(_ table: RowTable, _ row: [Value]) {
@@ -58,7 +58,7 @@ package final class ReferenceChecks {
 
     private func noteChild(_ table: RowTable, _ row: [Value], changedFrom old: [Value]?) throws {
         for (index, key) in table.references.enumerated() {
-            if let old, key.places.allSatisfy({ old[$0] == row[$0] }) { continue }
+            if let old, key.columnIndexes.allSatisfy({ old[$0] == row[$0] }) { continue }
             if try session.parentExists(table, key, row) { continue }
             suspects.updateValue(position, forKey: Dangling(child: RowReference(table.name, table.key(of: row)), foreignKey: index))
         }

@@ -7,19 +7,19 @@ extension DeclaredTable {
     func nameIndexes(_ rules: FootprintRules, children: [ParentReference]) -> [NameIndex] {
         var lists = [primaryKey.sorted()]
         for child in children {
-            let places = child.parentColumns.compactMap(place(of:)).sorted()
-            if places.count == child.parentColumns.count, !lists.contains(places) { lists.append(places) }
+            let columnIndexes = child.parentColumns.compactMap(columnIndex(of:)).sorted()
+            if columnIndexes.count == child.parentColumns.count, !lists.contains(columnIndexes) { lists.append(columnIndexes) }
         }
         return lists.map { nameIndex($0, rules) }
     }
 
     /// The index over exactly these columns. If that index is coarse, the collations of the columns are used.
-    func nameIndex(_ places: [Int], _ rules: FootprintRules) -> NameIndex {
+    func nameIndex(_ columnIndexes: [Int], _ rules: FootprintRules) -> NameIndex {
         let indexes = [rules.key] + rules.uniques.filter { !$0.isCoarse }
-        if let index = indexes.first(where: { Set($0.places) == Set(places) }) {
-            return NameIndex(table: name, parts: Array(zip(index.places, index.columns)))
+        if let index = indexes.first(where: { Set($0.columnIndexes) == Set(columnIndexes) }) {
+            return NameIndex(table: name, parts: Array(zip(index.columnIndexes, index.columns)))
         }
-        return NameIndex(table: name, parts: places.map { ($0, footprintColumn($0, collation: columns[$0].collation)) })
+        return NameIndex(table: name, parts: columnIndexes.map { ($0, footprintColumn($0, collation: columns[$0].collation)) })
     }
 }
 
@@ -34,12 +34,12 @@ extension MergeTable {
         }
         let references = definition.references.map { reference in
             Reference(
-                columnIndexes: reference.places, onDelete: DeleteAction(reference.onDelete), parent: ParentNaming(reference, tables))
+                columnIndexes: reference.columnIndexes, onDelete: DeleteAction(reference.onDelete), parent: ParentNaming(reference, tables))
         }
         self.init(
             name: definition.name, canonicalName: entry.first.name, columns: columns, primaryKey: definition.primaryKey,
             rowidAlias: definition.rowidAlias, candidateKeys: definition.nameIndexes(entry.rules, children: children),
-            references: references, uniqueColumns: definition.uniquePlaces(entry.rules), isReferenced: isReferenced)
+            references: references, uniqueColumns: definition.uniqueColumnIndexes(entry.rules), isReferenced: isReferenced)
     }
 }
 
@@ -57,10 +57,12 @@ extension MergeTable.DeleteAction {
 extension ParentNaming {
     fileprivate init?(_ reference: ParentReference, _ tables: TrackedTables) {
         guard let parent = tables.table(named: reference.parentTable) else { return nil }
-        let places = reference.parentColumns.compactMap(parent.definition.place(of:))
-        guard places.count == reference.places.count else { return nil }
-        let index = parent.definition.nameIndex(places.sorted(), parent.rules)
-        let columnIndexes = index.places.compactMap { place in places.firstIndex(of: place).map { reference.places[$0] } }
+        let columnIndexes = reference.parentColumns.compactMap(parent.definition.columnIndex(of:))
+        guard columnIndexes.count == reference.columnIndexes.count else { return nil }
+        let index = parent.definition.nameIndex(columnIndexes.sorted(), parent.rules)
+        let columnIndexes = index.columnIndexes.compactMap { columnIndex in
+            columnIndexes.firstIndex(of: columnIndex).map { reference.columnIndexes[$0] }
+        }
         self.init(index: index, columnIndexes: columnIndexes)
     }
 }

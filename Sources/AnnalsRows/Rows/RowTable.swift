@@ -17,16 +17,16 @@ package final class RowTable {
     package let rules: FootprintRules
     package let references: [ParentReference]
     /// Columns of the primary key or a UNIQUE index. A row that changes one of them is removed first and then restored.
-    package let uniquePlaces: Set<Int>
+    package let uniqueColumnIndexes: Set<Int>
     /// Columns that are part of a foreign key to a parent.
-    package let referencePlaces: Set<Int>
+    package let referenceColumnIndexes: Set<Int>
     /// For each column, whether it is part of a foreign key to a parent or of the primary key.
     package let isNaming: [Bool]
     /// The table as the merge rules see it, with the candidate keys of its rows.
     package let mergeTable: MergeTable
     /// Whether a foreign key of another table refers to this table. `referencedPlaces` are the columns that it refers to.
     package let isReferenced: Bool
-    let referencedPlaces: Set<Int>
+    let referencedColumnIndexes: Set<Int>
     private var nameStatements: [NameIndex: PreparedStatement] = [:]
 
     /// The cached statement that finds a row by a candidate key of this index.
@@ -58,7 +58,7 @@ package final class RowTable {
     private let keyCondition: String
 
     /// - Parameter referencedPlaces: the columns to which foreign keys refer, untracked tables' included.
-    package init(_ db: Database, _ entry: TrackedTables.Entry, _ mergeTable: MergeTable, referencedPlaces: Set<Int>) throws {
+    package init(_ db: Database, _ entry: TrackedTables.Entry, _ mergeTable: MergeTable, referencedColumnIndexes: Set<Int>) throws {
         let definition = entry.definition
         self.db = db
         self.layoutID = entry.id
@@ -75,10 +75,10 @@ package final class RowTable {
         self.keyCondition = definition.keyCondition()
         self.mergeTable = mergeTable
         self.isReferenced = mergeTable.isReferenced
-        self.referencedPlaces = referencedPlaces
-        self.uniquePlaces = mergeTable.uniqueColumns
-        self.referencePlaces = mergeTable.referenceColumns
-        let naming = referencePlaces.union(definition.primaryKey)
+        self.referencedColumnIndexes = referencedColumnIndexes
+        self.uniqueColumnIndexes = mergeTable.uniqueColumns
+        self.referenceColumnIndexes = mergeTable.referenceColumns
+        let naming = referenceColumnIndexes.union(definition.primaryKey)
         self.isNaming = definition.columns.indices.map(naming.contains)
         self.firstHistoryID = history.lastID
     }
@@ -94,7 +94,7 @@ package final class RowTable {
 
     package var name: String { definition.name }
     package var columnCount: Int { columns.count }
-    package var hasReferences: Bool { !referencePlaces.isEmpty }
+    package var hasReferences: Bool { !referenceColumnIndexes.isEmpty }
     /// Beyond the primary key.
     package var hasUniqueColumns: Bool { !rules.uniques.isEmpty }
     var lastHistoryID: Int64 { history.lastID }
@@ -105,8 +105,8 @@ package final class RowTable {
     private lazy var selectStatement = Result { try PreparedStatement(db, definition.lookup()) }
     private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(quotedName) WHERE \(keyCondition)") }
     private lazy var insertStatement = Result {
-        let places = (1...columns.count).map { "?\($0)" }.joined(separator: ", ")
-        return try PreparedStatement(db, "INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", "))) VALUES (\(places))")
+        let placeholders = (1...columns.count).map { "?\($0)" }.joined(separator: ", ")
+        return try PreparedStatement(db, "INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", "))) VALUES (\(placeholders))")
     }
     /// Finds the hidden rowid of a row by its key. nil if the table has no hidden rowid.
     private lazy var rowidStatement: Result<PreparedStatement, any Error>? = hiddenRowid.map { rowid in
@@ -114,21 +114,21 @@ package final class RowTable {
     }
     private lazy var restoreStatement: Result<PreparedStatement, any Error>? = hiddenRowid.map { rowid in
         Result {
-            let places = (1...columns.count + 1).map { "?\($0)" }.joined(separator: ", ")
+            let placeholders = (1...columns.count + 1).map { "?\($0)" }.joined(separator: ", ")
             return try PreparedStatement(
-                db, "INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", ")), \(rowid)) VALUES (\(places))")
+                db, "INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", ")), \(rowid)) VALUES (\(placeholders))")
         }
     }
     private var updateStatements: [[Int]: PreparedStatement] = [:]
 
     /// `UPDATE … SET` of some columns. The key is bound first, then the columns in their order.
-    private func updateStatement(_ places: [Int]) throws -> PreparedStatement {
-        if let statement = updateStatements[places] { return statement }
+    private func updateStatement(_ columnIndexes: [Int]) throws -> PreparedStatement {
+        if let statement = updateStatements[columnIndexes] { return statement }
         let keyCount = definition.primaryKey.count
-        let sets = places.enumerated().map { "\(columns[$1]) = ?\(keyCount + $0 + 1)" }.joined(separator: ", ")
+        let sets = columnIndexes.enumerated().map { "\(columns[$1]) = ?\(keyCount + $0 + 1)" }.joined(separator: ", ")
         let statement = try PreparedStatement(db, "UPDATE \(abort)\(quotedName) SET \(sets) WHERE \(keyCondition)")
         if updateStatements.count >= ApplyLimits.updateStatementsPerTable { updateStatements.removeAll() }
-        updateStatements[places] = statement
+        updateStatements[columnIndexes] = statement
         return statement
     }
 
@@ -203,13 +203,13 @@ package final class RowTable {
     ///
     /// - Parameter missing: The values of columns that the author did not have, with the indexes of these columns.
     package func insert(
-        _ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer, missing: [(place: Int, value: Value)] = []
+        _ values: [WireValue], columnIndexes: [Int], in bytes: UnsafeRawBufferPointer, missing: [(columnIndex: Int, value: Value)] = []
     ) throws {
         let statement = try insertStatement.get()
-        for (index, place) in places.enumerated() { statement.bind(place + 1, lending: values[index], in: bytes) }
-        for (place, value) in missing { statement.bind(place + 1, value) }
+        for (index, columnIndex) in columnIndexes.enumerated() { statement.bind(columnIndex + 1, lending: values[index], in: bytes) }
+        for (columnIndex, value) in missing { statement.bind(columnIndex + 1, value) }
         try statement.run()
-        try history.insert(values, places: places, in: bytes, missing: missing)
+        try history.insert(values, columnIndexes: columnIndexes, in: bytes, missing: missing)
     }
 
     /// Finds the row with a key given in a body. The returned statement is on that row; nil if there is none.
@@ -225,11 +225,11 @@ package final class RowTable {
 
     /// Updates in place the row that `found` is on.
     package func update(
-        _ found: PreparedStatement, key: [WireValue], places: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer
+        _ found: PreparedStatement, key: [WireValue], columnIndexes: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer
     ) throws {
-        try history.update(found, places: places, new: new, in: bytes)
+        try history.update(found, columnIndexes: columnIndexes, new: new, in: bytes)
         found.reset()
-        let statement = try updateStatement(places)
+        let statement = try updateStatement(columnIndexes)
         for (index, value) in key.enumerated() { statement.bind(index + 1, value, in: bytes) }
         for (index, value) in new.enumerated() { statement.bind(key.count + index + 1, lending: value, in: bytes) }
         try statement.run()
@@ -247,9 +247,11 @@ package final class RowTable {
 
 extension DeclaredTable {
     /// Columns of the primary key or a UNIQUE index.
-    package func uniquePlaces(_ rules: FootprintRules) -> Set<Int> {
+    package func uniqueColumnIndexes(_ rules: FootprintRules) -> Set<Int> {
         var unique = Set(primaryKey)
-        for index in rules.uniques { unique.formUnion(index.isCoarse ? index.coarseColumns ?? Array(columns.indices) : index.places) }
+        for index in rules.uniques {
+            unique.formUnion(index.isCoarse ? index.coarseColumns ?? Array(columns.indices) : index.columnIndexes)
+        }
         return unique
     }
 }

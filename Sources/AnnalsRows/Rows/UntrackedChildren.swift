@@ -21,7 +21,7 @@ package final class UntrackedChildren {
     /// To be called if a row of a tracked table is deleted, or changes in columns that are referenced.
     package func noteGone(_ table: RowTable, _ row: [Value]) {
         for reference in session.registry.untrackedReferences(to: table.name) {
-            let tuple = reference.parentColumns.compactMap { column in table.definition.place(of: column).map { row[$0] } }
+            let tuple = reference.parentColumns.compactMap { column in table.definition.columnIndex(of: column).map { row[$0] } }
             guard tuple.count == reference.columns.count, !tuple.contains(where: \.isNull) else { continue }
             gone[reference, default: []].insert(tuple)
         }
@@ -33,10 +33,11 @@ package final class UntrackedChildren {
             guard let entry = session.registry.table(named: parent) else { continue }
             let key = entry.definition.primaryKey.map { entry.definition.columns[$0].name }
             for reference in session.registry.untrackedReferences(to: parent) {
-                let places = reference.parentColumns.compactMap { column in key.firstIndex { $0.isSameIdentifier(as: column) } }
-                guard places.count == reference.columns.count else { continue }
+                let columnIndexes = reference.parentColumns.compactMap { column in key.firstIndex { $0.isSameIdentifier(as: column) } }
+                guard columnIndexes.count == reference.columns.count else { continue }
                 try move(
-                    reference, renamings.map { renaming in (places.map { renaming.old.key[$0] }, places.map { renaming.new.key[$0] }) })
+                    reference,
+                    renamings.map { renaming in (columnIndexes.map { renaming.old.key[$0] }, columnIndexes.map { renaming.new.key[$0] }) })
             }
         }
     }
@@ -46,8 +47,8 @@ package final class UntrackedChildren {
         let moves = moves.filter { $0.old != $0.new }
         guard !moves.isEmpty else { return }
         try withTuples(reference, moves.map { ($0.old, $0.new) }) { isListed in
-            let new = reference.columns.enumerated().map { place, column in
-                "\(SQL.quote(column)) = (SELECT new\(place) FROM temp.annals_gone AS gone WHERE \(matches(reference)))"
+            let new = reference.columns.enumerated().map { columnIndex, column in
+                "\(SQL.quote(column)) = (SELECT new\(columnIndex) FROM temp.annals_gone AS gone WHERE \(matches(reference)))"
             }
             try run("UPDATE \(table(reference)) SET \(new.joined(separator: ", ")) WHERE \(isListed)", reference, "get other keys")
         }
@@ -109,18 +110,18 @@ package final class UntrackedChildren {
     ) throws {
         guard let parent = session.registry.table(named: reference.parent)?.definition else { return }
         let count = reference.columns.count
-        let old = reference.parentColumns.enumerated().map { place, name in
-            let column = parent.place(of: name).map { parent.columns[$0] }
+        let old = reference.parentColumns.enumerated().map { columnIndex, name in
+            let column = parent.columnIndex(of: name).map { parent.columns[$0] }
             let type = column.map { $0.affinity == .any ? "" : $0.affinity.rawValue } ?? ""
-            return "old\(place) \(type) COLLATE \(SQL.quote(column?.collation ?? Collation.binary))"
+            return "old\(columnIndex) \(type) COLLATE \(SQL.quote(column?.collation ?? Collation.binary))"
         }
         let new = (0..<count).map { "new\($0)" }
         let key = (0..<count).map { "old\($0)" }.joined(separator: ", ")
         let db = session.db
         try db.execute(
             sql: "CREATE TEMP TABLE annals_gone(\((old + new).joined(separator: ", ")), PRIMARY KEY(\(key))) WITHOUT ROWID")
-        let places = (1...(2 * count)).map { "?\($0)" }.joined(separator: ", ")
-        let insert = try PreparedStatement(db, "INSERT OR IGNORE INTO temp.annals_gone VALUES(\(places))")
+        let placeholders = (1...(2 * count)).map { "?\($0)" }.joined(separator: ", ")
+        let insert = try PreparedStatement(db, "INSERT OR IGNORE INTO temp.annals_gone VALUES(\(placeholders))")
         for tuple in tuples {
             let values = tuple.old + (tuple.new.isEmpty ? Array(repeating: .null, count: count) : tuple.new)
             for (index, value) in values.enumerated() { insert.bind(index + 1, value) }

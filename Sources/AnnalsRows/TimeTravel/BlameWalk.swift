@@ -70,10 +70,10 @@ package struct BlameWalk {
         key = definition.primaryKey.map { values[$0] }
         let asked = key
         try walk(before: number)
-        let columns = definition.columns.enumerated().map { place, column in
+        let columns = definition.columns.enumerated().map { columnIndex, column in
             Blame.Column(
-                name: column.name, value: values[place],
-                writer: writers[place] ?? rebases[place].map { .transaction($0) } ?? .beforeHistory)
+                name: column.name, value: values[columnIndex],
+                writer: writers[columnIndex] ?? rebases[columnIndex].map { .transaction($0) } ?? .beforeHistory)
         }
         return Blame(
             table: definition.name, keyColumns: definition.primaryKey.map { definition.columns[$0].name }, key: asked, columns: columns,
@@ -119,29 +119,30 @@ package struct BlameWalk {
     }
 
     private mutating func note(_ transaction: HistoryTransaction, old: [Value]?, new: [Value]) {
-        for place in values.indices where writers[place] == nil && (old.map { $0[place] != new[place] } ?? true) {
+        for columnIndex in values.indices where writers[columnIndex] == nil && (old.map { $0[columnIndex] != new[columnIndex] } ?? true) {
             // After a rebase was found, only a transaction that wrote this same value is the writer.
-            guard new[place] == values[place] else { continue }
+            guard new[columnIndex] == values[columnIndex] else { continue }
             if transaction.origin == .rebase {
-                if rebases[place] == nil { rebases[place] = transaction }
+                if rebases[columnIndex] == nil { rebases[columnIndex] = transaction }
             } else {
-                writers[place] = .transaction(transaction)
+                writers[columnIndex] = .transaction(transaction)
             }
         }
     }
 
     /// To be called when the row's insert is found. No earlier transaction can have written its columns.
     private mutating func noteRest(_ transaction: HistoryTransaction, _ new: [Value]) {
-        for place in values.indices where writers[place] == nil {
-            writers[place] = .transaction(rebases[place] ?? transaction)
+        for columnIndex in values.indices where writers[columnIndex] == nil {
+            writers[columnIndex] = .transaction(rebases[columnIndex] ?? transaction)
         }
     }
 
     /// Columns that the table did not have yet at that time.
     private mutating func noteColumnsAdded(since number: Int64) {
         guard let layout = searches.first(where: { $0.lastFound == number }) else { return }
-        for place in values.indices where writers[place] == nil && rebases[place] == nil && !layout.translation.holds(place) {
-            writers[place] = .columnDefault
+        for columnIndex in values.indices
+        where writers[columnIndex] == nil && rebases[columnIndex] == nil && !layout.translation.holds(columnIndex) {
+            writers[columnIndex] = .columnDefault
         }
     }
 
@@ -181,11 +182,13 @@ private final class KeySearch {
     /// nil if this layout does not have all columns of the key.
     init?(_ db: Database, _ layout: TrackedTable, _ translation: LayoutTranslation) throws {
         let definition = translation.entry.definition
-        let places = definition.primaryKey.compactMap { place in layout.columns.indices.first { translation.place($0) == place } }
-        guard places.count == definition.primaryKey.count else { return nil }
+        let columnIndexes = definition.primaryKey.compactMap { columnIndex in
+            layout.columns.indices.first { translation.columnIndex($0) == columnIndex }
+        }
+        guard columnIndexes.count == definition.primaryKey.count else { return nil }
         self.translation = translation
         func isKey(_ prefix: String) -> String {
-            let terms = zip(places, definition.primaryKeyCollations).enumerated().map { index, part in
+            let terms = zip(columnIndexes, definition.primaryKeyCollations).enumerated().map { index, part in
                 "\(prefix)\(part.0) = ?\(index + 2) COLLATE \(Collation.isBuiltIn(part.1) ? part.1 : Collation.binary)"
             }
             return terms.joined(separator: " AND ")

@@ -38,8 +38,8 @@ final class DifferenceFold {
 
     /// The tables with added changes, parents first.
     package var tables: [TrackedTables.Entry] {
-        func place(_ entry: TrackedTables.Entry) -> Int { changes.tables.order[entry.definition.name] ?? .max }
-        return gathered.values.map(\.entry).sorted { (place($0), $0.id) < (place($1), $1.id) }
+        func order(_ entry: TrackedTables.Entry) -> Int { changes.tables.order[entry.definition.name] ?? .max }
+        return gathered.values.map(\.entry).sorted { (order($0), $0.id) < (order($1), $1.id) }
     }
 
     /// Visits the rows of one table that differ, with their values before and after. Can be called again, and does not read the
@@ -60,10 +60,10 @@ extension NetChange {
     /// Copies values between two changes of a row, if one leaves a value out and the other holds it. A left-out value is unchanged.
     fileprivate mutating func fill(from next: inout NetChange) {
         guard let before = next.old else { return }
-        for place in leftOut where !next.leftOut.contains(place) { old?[place] = before[place] }
+        for columnIndex in leftOut where !next.leftOut.contains(columnIndex) { old?[columnIndex] = before[columnIndex] }
         leftOut.removeAll { !next.leftOut.contains($0) }
-        for place in next.leftOut where !leftOut.contains(place) {
-            if let value = new?[place] { next.fill(place, value) }
+        for columnIndex in next.leftOut where !leftOut.contains(columnIndex) {
+            if let value = new?[columnIndex] { next.fill(columnIndex, value) }
         }
     }
 }
@@ -104,9 +104,9 @@ private final class GatheredTable {
             sql:
                 "CREATE TABLE \(name)(\(columns.joined(separator: ", "))); CREATE TABLE \(looseName)(\((["step"] + olds).joined(separator: ", ")))"
         )
-        func places(_ count: Int) -> String { (1...count).map { "?\($0)" }.joined(separator: ", ") }
-        insert = try PreparedStatement(db, "INSERT INTO \(name) VALUES (\(places(columns.count)))")
-        insertLoose = try PreparedStatement(db, "INSERT INTO \(looseName) VALUES (\(places(count + 1)))")
+        func placeholders(_ count: Int) -> String { (1...count).map { "?\($0)" }.joined(separator: ", ") }
+        insert = try PreparedStatement(db, "INSERT INTO \(name) VALUES (\(placeholders(columns.count)))")
+        insertLoose = try PreparedStatement(db, "INSERT INTO \(looseName) VALUES (\(placeholders(count + 1)))")
     }
 
     // MARK: Adding
@@ -126,7 +126,7 @@ private final class GatheredTable {
     private func keyed(_ row: [Value]?, step: Int64) throws -> [Value]? {
         guard let row, rule.isKeyless(row) else { return row }
         insertLoose.bind(1, step)
-        for (place, value) in row.enumerated() { insertLoose.bind(place + 2, value) }
+        for (columnIndex, value) in row.enumerated() { insertLoose.bind(columnIndex + 2, value) }
         try insertLoose.run()
         return nil
     }
@@ -136,9 +136,9 @@ private final class GatheredTable {
         insert.bind(Head.hasOld + 1, old == nil ? 0 : 1)
         insert.bind(Head.hasNew + 1, new == nil ? 0 : 1)
         insert.bind(Head.leftOut + 1, leftOut.isEmpty ? .null : .text(leftOut.map(String.init).joined(separator: " ")))
-        for place in 0..<count {
-            insert.bind(Head.count + place + 1, old?[place] ?? .null)
-            insert.bind(Head.count + count + place + 1, new?[place] ?? .null)
+        for columnIndex in 0..<count {
+            insert.bind(Head.count + columnIndex + 1, old?[columnIndex] ?? .null)
+            insert.bind(Head.count + count + columnIndex + 1, new?[columnIndex] ?? .null)
         }
         try insert.run()
     }
@@ -155,8 +155,8 @@ private final class GatheredTable {
     /// Within one transaction a row may leave the key and another row may take it. Then the row that left is the row before the
     /// transaction, and the row that came is the row after it.
     private func forEachKeyed(_ visit: (NetChange) throws -> Void) throws {
-        let terms = zip(rule.key, rule.collations).map { place, collation in
-            "CASE WHEN has_old THEN o\(place) ELSE n\(place) END COLLATE \(Collation.isBuiltIn(collation) ? collation : Collation.binary)"
+        let terms = zip(rule.key, rule.collations).map { columnIndex, collation in
+            "CASE WHEN has_old THEN o\(columnIndex) ELSE n\(columnIndex) END COLLATE \(Collation.isBuiltIn(collation) ? collation : Collation.binary)"
         }
         let rows = try PreparedStatement(db, "SELECT * FROM \(name) ORDER BY \(terms.joined(separator: ", ")), number")
         var current: RowIdentity?
@@ -176,7 +176,7 @@ private final class GatheredTable {
                 change = NetChange(old: nil, new: nil)
                 span = (number, number)
             }
-            var next = NetChange(old: old, new: new, leftOut: Self.places(rows.value(Head.leftOut)))
+            var next = NetChange(old: old, new: new, leftOut: Self.columnIndexes(rows.value(Head.leftOut)))
             change.fill(from: &next)
             if number == span.first, let old = next.old {
                 (change.old, change.leftOut) = (old, next.leftOut)
@@ -188,7 +188,7 @@ private final class GatheredTable {
         try pass()
     }
 
-    private static func places(_ value: Value) -> [Int] {
+    private static func columnIndexes(_ value: Value) -> [Int] {
         guard case .text(let text) = value else { return [] }
         return (text.string ?? "").split(separator: " ").compactMap { Int($0) }
     }

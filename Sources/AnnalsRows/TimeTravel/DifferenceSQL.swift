@@ -67,7 +67,7 @@ struct DifferenceSQL {
 
     package func statements(for table: TrackedTables.Entry) throws -> Statements {
         Statements(
-            table.definition, unique: table.definition.uniquePlaces(table.rules), literals: literals,
+            table.definition, unique: table.definition.uniqueColumnIndexes(table.rules), literals: literals,
             abort: try RowTable.abortClause(db, table.definition.name))
     }
 
@@ -135,15 +135,15 @@ struct DifferenceSQL {
         /// A row with NULL in its key is found by all its values. If several rows have these values, one of them is used.
         private func condition(_ row: [Value]) -> String {
             guard definition.primaryKey.contains(where: { row[$0].isNull }), let rowid = definition.rowidName else {
-                return definition.primaryKey.enumerated().map { part, place in
-                    "\(columns[place]) = \(literals.operand(row[place]))\(definition.keyCollate(part))"
+                return definition.primaryKey.enumerated().map { part, columnIndex in
+                    "\(columns[columnIndex]) = \(literals.operand(row[columnIndex]))\(definition.keyCollate(part))"
                 }.joined(separator: " AND ")
             }
-            let equal = columns.indices.map { place in
-                row[place].isNull
-                    ? "\(columns[place]) IS NULL"
-                    : "\(columns[place]) = \(literals.operand(row[place])) COLLATE BINARY "
-                        + "AND typeof(\(columns[place])) = '\(row[place].storageClass)'"
+            let equal = columns.indices.map { columnIndex in
+                row[columnIndex].isNull
+                    ? "\(columns[columnIndex]) IS NULL"
+                    : "\(columns[columnIndex]) = \(literals.operand(row[columnIndex])) COLLATE BINARY "
+                        + "AND typeof(\(columns[columnIndex])) = '\(row[columnIndex].storageClass)'"
             }
             let id = SQL.quote(rowid)
             return "\(id) = (SELECT \(id) FROM \(name) WHERE \(SQL.balanced(equal, operator: "AND")) LIMIT 1)"

@@ -32,22 +32,22 @@ package struct ManualEdit {
     /// Writes the columns that differ, if there are any.
     package func update(_ row: [Value], to values: [String: Value]) throws {
         var after = row
-        for (column, value) in values { if let place = table.place(of: column) { after[place] = value } }
-        let places = row.indices.filter { after[$0] != row[$0] }
-        guard !places.isEmpty else { return }
+        for (column, value) in values { if let columnIndex = table.columnIndex(of: column) { after[columnIndex] = value } }
+        let columnIndexes = row.indices.filter { after[$0] != row[$0] }
+        guard !columnIndexes.isEmpty else { return }
         let key = key(of: row)
-        let set = places.enumerated().map { "\(SQL.quote(table.columns[$1].name)) = ?\(key.count + $0 + 1)" }.joined(separator: ", ")
+        let set = columnIndexes.enumerated().map { "\(SQL.quote(table.columns[$1].name)) = ?\(key.count + $0 + 1)" }.joined(separator: ", ")
         try write("have these values", before: row, after: after) {
-            try prepare("UPDATE main.\(SQL.quote(table.name)) SET \(set) WHERE \(isKey)", key + places.map { after[$0] }).run()
+            try prepare("UPDATE main.\(SQL.quote(table.name)) SET \(set) WHERE \(isKey)", key + columnIndexes.map { after[$0] }).run()
         }
     }
 
     package func insert(_ values: [String: Value]) throws {
         let row = table.columns.map { values[$0.name] ?? .null }
         let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
-        let places = row.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+        let placeholders = row.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
         try write("be inserted again", before: nil, after: row) {
-            try prepare("INSERT INTO main.\(SQL.quote(table.name)) (\(columns)) VALUES (\(places))", row).run()
+            try prepare("INSERT INTO main.\(SQL.quote(table.name)) (\(columns)) VALUES (\(placeholders))", row).run()
         }
     }
 
@@ -78,10 +78,10 @@ package struct ManualEdit {
     private func reference(_ before: [Value]?, _ after: [Value]?, isWritten: Bool) throws -> String? {
         if let after {
             for key in table.foreignKeys {
-                let places = key.places.compactMap { $0 }
-                guard key.parentExists, places.count == key.parentColumns.count else { continue }
-                if let before, places.allSatisfy({ before[$0] == after[$0] }) { continue }
-                let values = places.map { after[$0] }
+                let columnIndexes = key.columnIndexes.compactMap { $0 }
+                guard key.parentExists, columnIndexes.count == key.parentColumns.count else { continue }
+                if let before, columnIndexes.allSatisfy({ before[$0] == after[$0] }) { continue }
+                let values = columnIndexes.map { after[$0] }
                 if values.contains(.null) { continue }
                 if try !exists(key.parentTable, key.parentColumns, values) {
                     return "\(key.parentTable) has no matching row for \(Self.name(key))"
@@ -91,10 +91,10 @@ package struct ManualEdit {
         guard let before else { return nil }
         for child in tables.entries.map(\.definition) {
             for key in child.foreignKeys where key.parentTable.isSameIdentifier(as: table.name) {
-                let places = key.parentColumns.compactMap { table.place(of: $0) }
-                guard places.count == key.columns.count else { continue }
-                let values = places.map { before[$0] }
-                if values.contains(.null) || after.map({ after in places.map { after[$0] } == values }) ?? false { continue }
+                let columnIndexes = key.parentColumns.compactMap { table.columnIndex(of: $0) }
+                guard columnIndexes.count == key.columns.count else { continue }
+                let values = columnIndexes.map { before[$0] }
+                if values.contains(.null) || after.map({ after in columnIndexes.map { after[$0] } == values }) ?? false { continue }
                 if isWritten, try exists(table.name, key.parentColumns, values) { continue }
                 if !isWritten, after == nil, [.cascade, .setNull, .setDefault].contains(key.onDelete) { continue }
                 if try exists(child.name, key.columns, values) { return "rows of \(child.name) refer to it by \(Self.name(key))" }

@@ -99,7 +99,7 @@ package final class Reverting {
         let later = changed.filter { row[$0] != new[$0] && row[$0] != old[$0] }
         if !later.isEmpty { obstacles.note(table, row, columns: later) }
         var target = row
-        for place in changed { target[place] = old[place] }
+        for columnIndex in changed { target[columnIndex] = old[columnIndex] }
         return (row, target)
     }
 
@@ -145,7 +145,7 @@ package final class Reverting {
     // MARK: Rows
 
     private func isMoved(_ table: RowTable, _ old: [Value], _ new: [Value]) -> Bool {
-        table.uniquePlaces.contains { old[$0] != new[$0] }
+        table.uniqueColumnIndexes.contains { old[$0] != new[$0] }
     }
 
     private func differing(_ one: [Value], _ other: [Value]) -> [Int] { one.indices.filter { one[$0] != other[$0] } }

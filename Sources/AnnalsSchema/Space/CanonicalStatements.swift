@@ -55,7 +55,7 @@ package struct CanonicalStatements {
     package func statements(of name: String) throws -> [String] {
         let own = tables.table(first: name)?.definition.name ?? name
         let statements = try SchemaAdditions.statements(of: own, db)
-        return try RenamedStatements(tables: tables.entries.map(\.definition), names: tables.firstNames).rename(statements, of: own)
+        return try RenamedStatements(tables: tables.entries.map(\.definition), names: tables.canonicalNames).rename(statements, of: own)
     }
 }
 
@@ -92,7 +92,7 @@ package struct Renaming {
         }
         let name = "main.\(SQL.quote(table.name))"
         // Rename directly if no new name is in use.
-        let isStraight = !renamed.contains { rename in table.place(of: rename.to) != nil }
+        let isStraight = !renamed.contains { rename in table.columnIndex(of: rename.to) != nil }
         for (number, column) in renamed.enumerated() {
             let to = isStraight ? column.to : Self.temporary(number)
             try Self.execute("ALTER TABLE \(name) RENAME COLUMN \(SQL.quote(column.from)) TO \(SQL.quote(to))", db)

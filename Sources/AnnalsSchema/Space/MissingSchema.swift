@@ -52,7 +52,7 @@ package struct MissingSchema: Hashable, Sendable {
                 missingSchema.insert(table: table.name)
                 continue
             }
-            for column in table.columns where own.place(of: column.name) == nil { missingSchema.insert(column.name, of: table.name) }
+            for column in table.columns where own.columnIndex(of: column.name) == nil { missingSchema.insert(column.name, of: table.name) }
         }
         return missingSchema
     }
@@ -60,7 +60,7 @@ package struct MissingSchema: Hashable, Sendable {
     // MARK: In the store
 
     package static let schema = """
-        CREATE TABLE IF NOT EXISTS annals_lacking (
+        CREATE TABLE IF NOT EXISTS annals_missing_schema (
             name TEXT NOT NULL,
             column_name TEXT NOT NULL,
             PRIMARY KEY (name, column_name)
@@ -69,8 +69,8 @@ package struct MissingSchema: Hashable, Sendable {
 
     package static func load(_ db: Database) throws -> MissingSchema {
         var missingSchema = MissingSchema()
-        guard try db.tableExists("annals_lacking") else { return missingSchema }
-        for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT name, column_name FROM annals_lacking")) {
+        guard try db.tableExists("annals_missing_schema") else { return missingSchema }
+        for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT name, column_name FROM annals_missing_schema")) {
             let (table, column): (String, String) = try (row.value("name"), row.value("column_name"))
             if column.isEmpty { missingSchema.insert(table: table) } else { missingSchema.insert(column, of: table) }
         }
@@ -78,10 +78,10 @@ package struct MissingSchema: Hashable, Sendable {
     }
 
     package func save(_ db: Database) throws {
-        try db.execute(sql: "DELETE FROM annals_lacking")
-        let places = tables.map { ($0, "") } + columns.flatMap { table, columns in columns.map { (table, $0) } }
-        for (table, column) in places {
-            try db.execute(sql: "INSERT INTO annals_lacking (name, column_name) VALUES (?, ?)", arguments: [table, column])
+        try db.execute(sql: "DELETE FROM annals_missing_schema")
+        let items = tables.map { ($0, "") } + columns.flatMap { table, columns in columns.map { (table, $0) } }
+        for (table, column) in items {
+            try db.execute(sql: "INSERT INTO annals_missing_schema (name, column_name) VALUES (?, ?)", arguments: [table, column])
         }
     }
 }

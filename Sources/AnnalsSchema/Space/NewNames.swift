@@ -26,17 +26,21 @@ package struct NewNames {
         var names = known
         func isFree(_ name: String) -> Bool { !names.contains { $0?.isSameIdentifier(as: name) ?? false } }
         func isSpaces(_ name: String) -> Bool { others.contains { $0.isSameIdentifier(as: name) } }
-        for place in columns.indices where names[place] == nil {
-            names[place] = others.first { isFree($0) && space?.present($0, of: table).isSameIdentifier(as: columns[place]) ?? false }
+        for columnIndex in columns.indices where names[columnIndex] == nil {
+            names[columnIndex] = others.first {
+                isFree($0) && space?.present($0, of: table).isSameIdentifier(as: columns[columnIndex]) ?? false
+            }
         }
-        for place in columns.indices where names[place] == nil && isFree(columns[place]) { names[place] = columns[place] }
-        var told: [SpaceRename] = []
-        for place in columns.indices where names[place] == nil {
-            let name = Self.suffixed(columns[place]) { isFree($0) && !isSpaces($0) }
-            names[place] = name
-            told.append(SpaceRename(table: table, column: name, name: columns[place]))
+        for columnIndex in columns.indices where names[columnIndex] == nil && isFree(columns[columnIndex]) {
+            names[columnIndex] = columns[columnIndex]
         }
-        try SpaceRename.tell(told, db)
+        var renames: [SpaceRename] = []
+        for columnIndex in columns.indices where names[columnIndex] == nil {
+            let name = Self.suffixed(columns[columnIndex]) { isFree($0) && !isSpaces($0) }
+            names[columnIndex] = name
+            renames.append(SpaceRename(table: table, column: name, name: columns[columnIndex]))
+        }
+        try SpaceRename.add(renames, db)
         return zip(names, columns).map { $0 ?? $1 }
     }
 
@@ -48,7 +52,7 @@ package struct NewNames {
         if let known = others.first(where: { isFree($0) && space?.present($0).isSameIdentifier(as: name) ?? false }) { return known }
         if isFree(name) { return name }
         let first = Self.suffixed(name) { name in isFree(name) && !others.contains { $0.isSameIdentifier(as: name) } }
-        try SpaceRename.tell([SpaceRename(table: first, column: nil, name: name)], db)
+        try SpaceRename.add([SpaceRename(table: first, column: nil, name: name)], db)
         return first
     }
 

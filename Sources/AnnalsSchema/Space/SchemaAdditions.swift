@@ -57,7 +57,7 @@ package struct SchemaAdditions: Hashable, Sendable {
         missing.tables = tables.filter { schema.table(named: $0.name) == nil }
         for change in columns {
             guard let table = schema.table(named: change.table) else { continue }
-            let columns = change.columns.filter { table.place(of: $0.name) == nil }
+            let columns = change.columns.filter { table.columnIndex(of: $0.name) == nil }
             guard !columns.isEmpty else { continue }
             missing.columns.append(Columns(table: change.table, columns: columns, foreignKeys: change.foreignKeys))
         }

@@ -63,8 +63,8 @@ package struct SchemaComparison: Sendable {
         _ entry: TrackedTables.Entry, _ theirs: DeclaredTable, _ space: SpaceSchema, _ missingSchema: MissingSchema, _ operation: String
     ) throws {
         let own = entry.first
-        let more = own.columns.filter { theirs.place(of: $0.name) == nil }
-        let fewer = theirs.columns.filter { own.place(of: $0.name) == nil }
+        let more = own.columns.filter { theirs.columnIndex(of: $0.name) == nil }
+        let fewer = theirs.columns.filter { own.columnIndex(of: $0.name) == nil }
         let names = (more + fewer).map(\.name).sorted().joined(separator: ", ")
         func refuse(_ difference: String) -> AnnalsError {
             var hint =
@@ -81,8 +81,10 @@ package struct SchemaComparison: Sendable {
             throw refuse("its columns (\(names))")
         }
         for column in fewer { behind.insert(column.name, of: own.name) }
-        let common = theirs.columns.map(\.name).filter { own.place(of: $0) != nil }
-        let newKeys = own.foreignKeys.filter { key in key.columns.contains { theirs.place(of: $0) == nil && own.place(of: $0) != nil } }
+        let common = theirs.columns.map(\.name).filter { own.columnIndex(of: $0) != nil }
+        let newKeys = own.foreignKeys.filter { key in
+            key.columns.contains { theirs.columnIndex(of: $0) == nil && own.columnIndex(of: $0) != nil }
+        }
         guard newKeys.allSatisfy({ key in key.columns.count == 1 && more.contains { $0.isKeyOfNothing(key) } }) else {
             throw refuse("its foreign keys (\(names))")
         }
@@ -109,11 +111,11 @@ extension DeclaredTable {
     /// The table with these columns only, in that order, and with the foreign keys that need no other column.
     package func arranged(_ names: [String]) -> DeclaredTable {
         var table = self
-        let places = names.compactMap(place(of:))
-        table.columns = places.map { columns[$0] }
-        table.primaryKey = primaryKey.compactMap { places.firstIndex(of: $0) }
-        table.rowidAlias = rowidAlias.flatMap { places.firstIndex(of: $0) }
-        let outside = columns.indices.filter { !places.contains($0) }.map { columns[$0].name }
+        let columnIndexes = names.compactMap(columnIndex(of:))
+        table.columns = columnIndexes.map { columns[$0] }
+        table.primaryKey = primaryKey.compactMap { columnIndexes.firstIndex(of: $0) }
+        table.rowidAlias = rowidAlias.flatMap { columnIndexes.firstIndex(of: $0) }
+        let outside = columns.indices.filter { !columnIndexes.contains($0) }.map { columns[$0].name }
         table.foreignKeys = foreignKeys.filter { key in
             !key.columns.contains { name in outside.contains { $0.isSameIdentifier(as: name) } }
         }

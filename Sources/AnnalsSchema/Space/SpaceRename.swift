@@ -20,8 +20,8 @@ package struct SpaceRename: Hashable, Codable, Sendable {
     package func holds(in tables: TrackedTables) -> Bool {
         guard let entry = tables.table(first: table) else { return false }
         guard let column else { return entry.definition.name.isSameIdentifier(as: name) }
-        guard let place = entry.first.place(of: column) else { return false }
-        return entry.definition.columns[place].name.isSameIdentifier(as: name)
+        guard let columnIndex = entry.first.columnIndex(of: column) else { return false }
+        return entry.definition.columns[columnIndex].name.isSameIdentifier(as: name)
     }
 
     // MARK: As a statement of a schema entry
@@ -57,7 +57,7 @@ package struct SpaceRename: Hashable, Codable, Sendable {
     // MARK: Renames that are not in the outbox yet
 
     /// Stores renames that the next exchange puts into the outbox. Renames that the space has already are left out.
-    package static func tell(_ renames: [SpaceRename], _ db: Database) throws {
+    package static func add(_ renames: [SpaceRename], _ db: Database) throws {
         let renames = try SpaceSchema.load(db)?.news(renames) ?? renames
         guard !renames.isEmpty else { return }
         var waiting = try waiting(db)
@@ -77,7 +77,7 @@ package struct SpaceRename: Hashable, Codable, Sendable {
     }
 
     /// Removes renames that are now in the outbox or in the space.
-    package static func told(_ renames: [SpaceRename], _ db: Database) throws {
+    package static func remove(_ renames: [SpaceRename], _ db: Database) throws {
         guard !renames.isEmpty else { return }
         try save(waiting(db).filter { !renames.contains($0) }, db)
     }

@@ -109,12 +109,12 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         tables += additions.tables
         statements.merge(additions.statements) { $1 }
         for change in additions.columns {
-            guard let place = tables.firstIndex(where: { $0.name.isSameIdentifier(as: change.table) }) else { continue }
-            tables[place].columns += change.columns
+            guard let index = tables.firstIndex(where: { $0.name.isSameIdentifier(as: change.table) }) else { continue }
+            tables[index].columns += change.columns
             added[change.table.foldedIdentifier, default: []] += change.columns.map(\.name)
             for var key in change.foreignKeys {
-                key.places = key.columns.map(tables[place].place(of:))
-                tables[place].foreignKeys.append(key)
+                key.columnIndexes = key.columns.map(tables[index].columnIndex(of:))
+                tables[index].foreignKeys.append(key)
             }
         }
         // A new table or column has its canonical name as its current name. If another one uses that name, it loses it.

@@ -28,7 +28,7 @@ package final class SaveSession {
     package struct Holder {
         package var row: [Value]
         /// Indices of the index's columns; nil if the index has expressions or generated columns.
-        package var places: [Int]?
+        package var columnIndexes: [Int]?
         package var isKey: Bool
     }
 
@@ -55,8 +55,8 @@ package final class SaveSession {
     }
 
     /// The value that the column would hold if this value were written to it.
-    package func asStored(_ value: Value, _ place: Int, of table: DeclaredTable) throws -> Value {
-        try session.asStored(value, in: table.columns[place])
+    package func asStored(_ value: Value, _ columnIndex: Int, of table: DeclaredTable) throws -> Value {
+        try session.asStored(value, in: table.columns[columnIndex])
     }
 
     // MARK: Merging
@@ -68,23 +68,25 @@ package final class SaveSession {
     package func merged(_ table: DeclaredTable, base: [Value], stored: [Value], mine: [Value], _ trump: Trump) throws -> [Value] {
         let rules = try policies()[table.name]
         var merged = stored
-        for place in stored.indices where mine[place] != base[place] {
+        for columnIndex in stored.indices where mine[columnIndex] != base[columnIndex] {
             var policy: ColumnPolicy = trump == .store ? .mergeByPropertyStoreTrump : .mergeByPropertyObjectTrump
-            let own = rules.policy(ofColumn: table.columns[place].name)
-            if own.isCombining, !table.primaryKey.contains(place) { policy = own }
+            let own = rules.policy(ofColumn: table.columns[columnIndex].name)
+            if own.isCombining, !table.primaryKey.contains(columnIndex) { policy = own }
             let outcome = try policy.settle(
-                base: base[place], stored: stored[place], incoming: mine[place], isContested: stored[place] != base[place],
+                base: base[columnIndex], stored: stored[columnIndex], incoming: mine[columnIndex],
+                isContested: stored[columnIndex] != base[columnIndex],
                 later: { trump == .store ? .stored : .incoming },
                 combine: {
                     try policies().combine(
-                        policy, base: base[place], stored: stored[place], incoming: mine[place], table: table.name, column: place,
+                        policy, base: base[columnIndex], stored: stored[columnIndex], incoming: mine[columnIndex], table: table.name,
+                        column: columnIndex,
                         columns: table.columns.map(\.name), row: stored
-                    ).map { try asStored($0, place, of: table) }
+                    ).map { try asStored($0, columnIndex, of: table) }
                 })
             switch outcome {
             case .unchanged, .stored: break
-            case .incoming: merged[place] = mine[place]
-            case .combined(let value): merged[place] = value
+            case .incoming: merged[columnIndex] = mine[columnIndex]
+            case .combined(let value): merged[columnIndex] = value
             }
         }
         return merged
@@ -104,7 +106,7 @@ package final class SaveSession {
     package func holders(of row: [Value], in table: DeclaredTable, exceptKey own: [Value]?) throws -> [Holder] {
         try UniqueHolders(session, table) { try self.row($0, of: table) }.collisions(of: row)
             .filter { collision in table.primaryKey.map { collision.holder[$0] } != own }
-            .map { Holder(row: $0.holder, places: $0.columnIndexes, isKey: $0.isKey) }
+            .map { Holder(row: $0.holder, columnIndexes: $0.columnIndexes, isKey: $0.isKey) }
     }
 
     /// Whether a deferred foreign key is violated; SQLite checks it only at COMMIT.

@@ -73,7 +73,7 @@ extension Store {
                 }
             }
         }
-        return (value, isCaughtUp ? try await takeKept() : 0)
+        return (value, isCaughtUp ? try await applyKeptEntries() : 0)
     }
 
     /// Renames tables and columns, and changes nothing else; see `migrate(label:renames:tracking:rebuilding:_:)`.

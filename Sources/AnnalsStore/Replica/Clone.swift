@@ -122,16 +122,16 @@ extension Store {
         let name = SQL.quote(table.name)
         let other = others.table(first: entry.first.name)
         /// The other file's name of the column at that index.
-        func theirs(_ place: Int) -> String {
-            let name = entry.first.columns[place].name
-            return SQL.quote(other?.first.place(of: name).flatMap { other?.definition.columns[$0].name } ?? name)
+        func theirs(_ columnIndex: Int) -> String {
+            let name = entry.first.columns[columnIndex].name
+            return SQL.quote(other?.first.columnIndex(of: name).flatMap { other?.definition.columns[$0].name } ?? name)
         }
         guard let their = (other?.definition.name).map(SQL.quote) else { return nil }
-        let match = table.primaryKey.enumerated().map { part, place in
-            "a.\(SQL.quote(table.columns[place].name)) = b.\(theirs(place))\(table.keyCollate(part))"
+        let match = table.primaryKey.enumerated().map { part, columnIndex in
+            "a.\(SQL.quote(table.columns[columnIndex].name)) = b.\(theirs(columnIndex))\(table.keyCollate(part))"
         }
-        let same = table.columns.indices.map { place in
-            let (quoted, other) = (SQL.quote(table.columns[place].name), theirs(place))
+        let same = table.columns.indices.map { columnIndex in
+            let (quoted, other) = (SQL.quote(table.columns[columnIndex].name), theirs(columnIndex))
             return "(typeof(a.\(quoted)) = typeof(b.\(other)) AND a.\(quoted) COLLATE BINARY IS b.\(other))"
         }
         let condition = match.joined(separator: " AND ")

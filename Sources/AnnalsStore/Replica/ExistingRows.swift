@@ -99,7 +99,7 @@ private struct JoiningRows {
         try state.save(db)
         try ReplicaTables.copyShared(from: other, to: db)
         try HighestKeys.noteRows(db, step.tables())
-        try session.keepLacked(from: other)
+        try session.keepMissingValues(from: other)
         step.forgetComparison()
         try step.filler().offer(comparison.ahead) {
             TransactionInfo(id: step.environment.makeTransactionID(), time: try step.tick(), origin: .migration)
@@ -198,7 +198,7 @@ private struct JoiningRows {
             changes: ours.map { TableChange(table: $0.table.name, change: .insert($0.row)) })
         var highest = try HighestKeys.load(db)
         for (table, row) in ours {
-            guard let place = table.definition.rowidAlias, let key = row[place].integer else { continue }
+            guard let columnIndex = table.definition.rowidAlias, let key = row[columnIndex].integer else { continue }
             highest[table.first.name] = max(highest[table.first.name] ?? 0, key)
         }
         let rebase = Rebase(

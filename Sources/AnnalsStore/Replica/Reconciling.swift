@@ -166,7 +166,7 @@ private struct Reconciling {
             decisions.policies += rest.policies
             decisions.resolutions += rest.resolutions
             // Renames are stored to be sent again. Additions are found again by the comparison.
-            if let schema = rest.schema { try SpaceRename.tell(schema.renames, db) }
+            if let schema = rest.schema { try SpaceRename.add(schema.renames, db) }
             try UnsettledReferences.settled(db, row.id)
             try Outbox.delete(db, sequence: row.sequence)
         }

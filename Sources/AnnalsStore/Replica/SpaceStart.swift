@@ -141,7 +141,7 @@ extension Store {
         let highest = try StoreSchema.isReplica(step.db) ? HighestKeys.load(step.db) : [:]
         return SnapshotFile.Contents(
             position: .first, lineage: lineage, tracked: tables.entries.map(\.definition.name),
-            firstNames: SnapshotNames.firstNames(tables), time: try step.clock().last,
+            canonicalNames: SnapshotNames.canonicalNames(tables), time: try step.clock().last,
             highestKeys: highest, authors: authors)
     }
 

@@ -32,7 +32,7 @@ package struct SnapshotStamp: Sendable {
 }
 
 /// The result of a resync from a snapshot.
-package struct CameBack: Sendable {
+package struct Resynced: Sendable {
     package var status: ExchangeStatus
     /// The snapshot's position. If own entries follow it, the replica's position is after them.
     package var snapshot: Position
@@ -72,7 +72,7 @@ extension Store {
     /// - Returns: nil if the store has changed since `expired` was read, or if a push is under way; nothing was changed.
     package func rejoin(
         from copy: Store, at stamp: SnapshotStamp, expired: ExpiredReplica, relayTime: Int64?
-    ) async throws -> CameBack? {
+    ) async throws -> Resynced? {
         let policies = configuration.mergePolicies
         return try await merging("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
@@ -93,7 +93,7 @@ extension Store {
                 let returned = try pull.takeSnapshot(other, mark, isCopy: isCopy, relayTime: relayTime ?? step.environment.now())
                 try StoreClock.save(pull.clock, db)
                 try Meta(db).set(.isCopy, nil)
-                return CameBack(
+                return Resynced(
                     status: try ReplicaExchange(db, step.identities).status(), snapshot: mark.position, rows: returned.rows,
                     conflicts: returned.conflicts, rebased: returned.rebased)
             }

@@ -130,7 +130,7 @@ private struct SnapshotMaking {
             db,
             SnapshotFile.Contents(
                 position: state.position, lineage: state.lineage, tracked: tables.entries.map(\.definition.name),
-                firstNames: SnapshotNames.firstNames(tables), presentNames: space.names,
+                canonicalNames: SnapshotNames.canonicalNames(tables), presentNames: space.names,
                 time: try StoreClock.load(db).last.clamped(toReceipt: relayTime), highestKeys: try HighestKeys.load(db),
                 schemaVersion: space.version, added: space.added, authors: try authors(state), rows: rows,
                 logDigest: state.logDigest))

@@ -28,7 +28,7 @@ extension Store {
             try await database.reading { [schema] db in
                 guard try StoreSchema.isReplica(db) else { return [] }
                 let layouts = try TrackedTable.fetchAll(db).map(\.layout)
-                let names = try schema.tables(db).ownNames
+                let names = try schema.tables(db).localNames
                 return try ConflictJournal.page(db, names, after: after, limit: limit, onlyUnresolved: onlyUnresolved).map { conflict in
                     // The newest column list is the last one.
                     NamedConflict(
@@ -122,10 +122,10 @@ extension Store {
             ) { db in
                 try Resolving(
                     row: ManualEdit(db: db, table: table.definition, tables: tables), conflict: conflict,
-                    renumbered: RenumberedKeys(db, with: conflict, tables.ownNames)
+                    renumbered: RenumberedKeys(db, with: conflict, tables.localNames)
                 ).write(side, values)
             }
-            if let number { try UndetectedChanges.tell(db, after: number - 1) }
+            if let number { try UndetectedChanges.notify(db, after: number - 1) }
             if number == nil, conflict.isResolved { return .nothingToDo }
             let choice: ConflictResolution.Choice = !values.isEmpty ? .values : side == .stored ? .stored : .incoming
             let decisions = UserDecisions(resolutions: [ConflictResolution(conflict: conflict.name, choice: choice)])
@@ -166,7 +166,7 @@ extension Store {
             }
             let tables = try step.tables()
             try PolicyCheck(tables: tables.entries.map(\.definition)).check(settings)
-            let settings = settings.map { $0.renamed(tables.firstNames) }
+            let settings = settings.map { $0.renamed(tables.canonicalNames) }
             if isOverride { return try PolicyTable.set(db, settings, isOverride: true) }
             // Names that the space does not know must not get into the outbox.
             try step.schemaComparison()

@@ -54,7 +54,7 @@ extension Store {
             )
         }
         if isCaughtUp {
-            let conflicts = try await takeKept()
+            let conflicts = try await applyKeptEntries()
             var status = try await prepareOutbox()
             status.conflicts += conflicts
             return status
@@ -70,14 +70,14 @@ extension Store {
     ///
     /// - Returns: the number of conflicts that were settled while the outbox was rebased.
     @discardableResult
-    func takeKept() async throws -> Int {
+    func applyKeptEntries() async throws -> Int {
         let policies = configuration.mergePolicies
         return try await merging("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try step.recordExternal()
             guard try step.schemaComparison().isCaughtUp, try !Push.isUnderWay(db), try !UnverifiedRows.isNoted(db) else { return 0 }
             try step.filler().fill()
-            let summary = try Self.pull(db, step, exchange.state, policies).takeKept()
+            let summary = try Self.pull(db, step, exchange.state, policies).applyKeptEntries()
             step.forgetComparison()
             return summary.conflicts
         }
@@ -179,7 +179,7 @@ extension Store {
     package func apply(_ page: Page) async throws -> AppliedPage {
         var taken = try await applyRowsKeepingEvidence(page)
         guard taken.status.schemaVersion > 1, try await adoptSchema() else { return taken }
-        if taken.status.isBehindSchema { taken.conflicts += try await takeKept() }
+        if taken.status.isBehindSchema { taken.conflicts += try await applyKeptEntries() }
         let passesUnseen = taken.status.hasPassedUnseen
         taken.status = try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).status() }
         taken.status.hasPassedUnseen = passesUnseen
@@ -240,7 +240,7 @@ extension Store {
             let exchange = try Self.exchange(db, step, taking: page)
             var conflicts = 0
             if try step.schemaComparison().isCaughtUp {
-                conflicts = try Self.pull(db, step, exchange.state, policies).takeKept().conflicts
+                conflicts = try Self.pull(db, step, exchange.state, policies).applyKeptEntries().conflicts
                 step.forgetComparison()
             }
             var taken = try Self.take(page, exchange, step, policies, attempt)
@@ -261,7 +261,7 @@ extension Store {
 
     /// Drops buffered parts. They may belong to a log that the relay lost when it was restored from a backup, and then no later
     /// part continues them. They are pulled again from the position on. nil if there were none.
-    package func dropKeptParts() async throws -> ExchangeStatus? {
+    package func discardReceivedParts() async throws -> ExchangeStatus? {
         try await managed("sync") { db, step in
             guard try BufferedParts.last(db) != nil else { return nil }
             try BufferedParts.clear(db)
@@ -360,7 +360,7 @@ extension Store {
                         try schema.begin(db)
                         let undetected = try UndetectedChanges(db)
                         result = try body(db, StoreStep(db, configuration, schema))
-                        if commits { try undetected.tell() }
+                        if commits { try undetected.notify() }
                         return commits ? .commit : .rollback
                     }
                     if !commits { schema.forgetRolledBack() }

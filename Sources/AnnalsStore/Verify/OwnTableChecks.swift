@@ -20,7 +20,7 @@ struct OwnTableChecks {
 
     /// Whether all unreadable values are in tables that can be created again.
     func areRepairable() throws -> Bool {
-        try StoreError.unlessCorrupt { try hasReplicasTables() && places().allSatisfy { Self.madeAnew.contains($0.table) } } ?? false
+        try StoreError.unlessCorrupt { try hasReplicasTables() && places().allSatisfy { Self.rebuilt.contains($0.table) } } ?? false
     }
 
     /// Whether all tables exist and are readable.
@@ -32,7 +32,7 @@ struct OwnTableChecks {
         try !HistoryChecks(db: db).missingTables().contains { $0.code == .log }
     }
 
-    private static let madeAnew: Set<String> = [TransactionTable.name, SpanTable.name, "annals_push", "annals_highest"]
+    private static let rebuilt: Set<String> = [TransactionTable.name, SpanTable.name, "annals_push", "annals_highest"]
 
     /// Deletes the unreadable rows of tables.
     func dropUnreadable(in tables: String...) throws {

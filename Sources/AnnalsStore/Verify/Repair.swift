@@ -147,7 +147,7 @@ struct Repair {
             }
             if try !db.tableExists(StoreSchema.notesTable(table.id)) {
                 try StoreSchema.createNotesTable(
-                    db, id: table.id, columns: table.columns.count, key: table.key.places, byRowid: table.key.isByRowid)
+                    db, id: table.id, columns: table.columns.count, key: table.key.columnIndexes, byRowid: table.key.isByRowid)
             }
         }
         try begin(after: newest)

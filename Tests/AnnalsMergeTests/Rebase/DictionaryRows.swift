@@ -37,7 +37,7 @@ final class DictionaryRows: RowSource {
     func asStored(_ value: Value, in table: MergeTable, columnIndex: Int) -> Value { value }
 
     func row(named name: CandidateKey, in table: MergeTable) -> [Value]? {
-        if name.places == table.candidateKeys[0].places { return content[table.name]?[name] }
+        if name.columnIndexes == table.candidateKeys[0].columnIndexes { return content[table.name]?[name] }
         return content[table.name]?.values.first { table.names(of: $0).contains(name) }
     }
 
@@ -68,13 +68,15 @@ final class DictionaryRows: RowSource {
         }
         for index in forms[table.name]?.uniqueIndexes ?? [] {
             guard let name = index.name(of: row), let holder = holder(of: name, index, in: table) else { continue }
-            collisions.append(UniqueCollision(holder: holder, columnIndexes: index.places, isKey: false))
+            collisions.append(UniqueCollision(holder: holder, columnIndexes: index.columnIndexes, isKey: false))
         }
         return collisions
     }
 
     private func holder(of name: CandidateKey, _ index: NameIndex, in table: MergeTable) -> [Value]? {
-        content[table.name]?.values.first { row in index.places.indices.allSatisfy { row[index.places[$0]] == name.values[$0] } }
+        content[table.name]?.values.first { row in
+            index.columnIndexes.indices.allSatisfy { row[index.columnIndexes[$0]] == name.values[$0] }
+        }
     }
 
     /// The references without a parent, in a fixed order.

@@ -90,6 +90,6 @@ extension MergeTable {
     /// Changes a reference to a row that gets another key, as ON UPDATE CASCADE does.
     fileprivate func follow(_ foreignKey: Int, _ parent: [Value], from old: [Value], in row: inout [Value]) {
         guard let naming = references[foreignKey].parent, naming.index.name(of: parent) != naming.index.name(of: old) else { return }
-        for (column, place) in zip(naming.columnIndexes, naming.index.places) { row[column] = parent[place] }
+        for (column, place) in zip(naming.columnIndexes, naming.index.columnIndexes) { row[column] = parent[place] }
     }
 }

@@ -39,13 +39,13 @@ struct TableForm: Sendable {
 
     var uniqueIndexes: [NameIndex] { unique.map(index) }
 
-    func place(_ column: String) -> Int {
-        guard let place = columns.firstIndex(of: column) else { preconditionFailure("no column \(column)") }
-        return place
+    func columnIndex(_ column: String) -> Int {
+        guard let index = columns.firstIndex(of: column) else { preconditionFailure("no column \(column)") }
+        return index
     }
 
     func index(_ names: [String]) -> NameIndex {
-        NameIndex(table: name, parts: names.map { (place($0), FootprintRules.Column(name: $0, affinity: .blob)) })
+        NameIndex(table: name, parts: names.map { (columnIndex($0), FootprintRules.Column(name: $0, affinity: .blob)) })
     }
 
     func mergeTable(among forms: [TableForm]) -> MergeTable {
@@ -53,15 +53,16 @@ struct TableForm: Sendable {
         var keys = [index(key)]
         for reference in referring where !keys.contains(index(reference.parentColumns)) { keys.append(index(reference.parentColumns)) }
         return MergeTable(
-            name: name, columns: columns.map { MergeTable.Column(name: $0, isNotNull: notNull.contains($0)) }, primaryKey: key.map(place),
-            rowidAlias: isNumbered ? place(key[0]) : nil, candidateKeys: keys,
-            references: references.map { reference($0, among: forms) }, uniqueColumns: Set((unique.joined() + key).map(place)),
+            name: name, columns: columns.map { MergeTable.Column(name: $0, isNotNull: notNull.contains($0)) },
+            primaryKey: key.map(columnIndex),
+            rowidAlias: isNumbered ? columnIndex(key[0]) : nil, candidateKeys: keys,
+            references: references.map { reference($0, among: forms) }, uniqueColumns: Set((unique.joined() + key).map(columnIndex)),
             isReferenced: !referring.isEmpty)
     }
 
     private func reference(_ reference: Reference, among forms: [TableForm]) -> MergeTable.Reference {
         let parent = forms.first { $0.name == reference.parent }
-        let pairs = zip(reference.columns, reference.parentColumns).map { (child: place($0), parent: parent?.place($1) ?? 0) }
+        let pairs = zip(reference.columns, reference.parentColumns).map { (child: columnIndex($0), parent: parent?.columnIndex($1) ?? 0) }
         let naming = parent.map {
             ParentNaming(index: $0.index(reference.parentColumns), columnIndexes: pairs.sorted { $0.parent < $1.parent }.map(\.child))
         }

@@ -187,11 +187,12 @@ import Testing
 
     @Test func `a tuple of which the large half stayed stands for the whole table`() throws {
         let rules = FootprintRules(
-            table: "t", key: .init(places: [0], columns: [.init(name: "id", affinity: .integer)]),
-            uniques: [.init(places: [1, 2], columns: [.init(name: "a", affinity: .text), .init(name: "b", affinity: .text)])],
+            table: "t", key: .init(columnIndexes: [0], columns: [.init(name: "id", affinity: .integer)]),
+            uniques: [.init(columnIndexes: [1, 2], columns: [.init(name: "a", affinity: .text), .init(name: "b", affinity: .text)])],
             references: [
                 .init(
-                    places: [2, 3], parentTable: "p", parentColumns: [.init(name: "x", affinity: .text), .init(name: "y", affinity: .text)])
+                    columnIndexes: [2, 3], parentTable: "p",
+                    parentColumns: [.init(name: "x", affinity: .text), .init(name: "y", affinity: .text)])
             ])
         func footprint(_ old: [Value], _ new: [Value], leftOut: [Int]) -> Footprint {
             var builder = FootprintBuilder(transaction: .random())

@@ -64,11 +64,11 @@ struct TableDefinitionTests {
             """)
         #expect(table.uniqueIndexes.map(\.name) == ["sqlite_autoindex_t_1", "sqlite_autoindex_t_2", "u1", "u2", "u3"])
         #expect(table.uniqueIndexes.map(\.isCoarse) == [false, false, true, true, false])
-        #expect(table.uniqueIndexes.map(\.places) == [[1], [2, 1], [2], nil, nil])
+        #expect(table.uniqueIndexes.map(\.columnIndexes) == [[1], [2, 1], [2], nil, nil])
         #expect(table.uniqueIndexes[0].columns[0].collation == "NOCASE")
         #expect(table.uniqueIndexes[3].columns.map(\.name) == [nil, "b"])
         #expect(table.uniqueIndexes[3].columns[1].collation == "RTRIM")
-        #expect(table.uniqueIndexes[4].columns == [.init(name: "g", place: nil, collation: "BINARY")])
+        #expect(table.uniqueIndexes[4].columns == [.init(name: "g", columnIndex: nil, collation: "BINARY")])
     }
 
     @Test func foreignKeysAreResolved() throws {
@@ -80,7 +80,7 @@ struct TableDefinitionTests {
             """)
         let keys = table.foreignKeys.sorted { $0.columns[0] < $1.columns[0] }
         #expect(keys.map(\.columns) == [["A", "b"], ["c"], ["up"]])
-        #expect(keys.map(\.places) == [[1, 2], [3], [4]])
+        #expect(keys.map(\.columnIndexes) == [[1, 2], [3], [4]])
         #expect(keys.map(\.parentTable) == ["Parent", "gone", "t"])
         #expect(keys.map(\.parentColumns) == [["y", "x"], [], ["id"]])
         #expect(keys.map(\.parentExists) == [true, false, true])

@@ -191,7 +191,7 @@ struct VerificationTests {
         #expect(try store.findings() == [])
     }
 
-    @Test("It says so to whoever asks it to stop")
+    @Test("It reports progress to the handler that may stop it")
     func stopped() throws {
         struct Stop: Error {}
         let store = try store()

@@ -24,7 +24,7 @@ struct ModelFootprint {
 
     mutating func add(_ rules: FootprintRules, old: [Value]?, new: [Value]?) {
         for row in [old, new].compactMap({ $0 }) where weakness != .noRows {
-            write(rules.table, "row \(rules.key.places.enumerated().map { comparable(row[$1], rules.key.columns[$0]) })")
+            write(rules.table, "row \(rules.key.columnIndexes.enumerated().map { comparable(row[$1], rules.key.columns[$0]) })")
         }
         for index in [rules.key] + (weakness == .onlyKeys ? [] : rules.uniques) {
             let name = "\(index.columns.map(\.name).sorted())"
@@ -35,19 +35,19 @@ struct ModelFootprint {
                 if weakness != .noCoarseIndexes, isTouched ?? true { write(rules.table, "index \(name)") }
                 continue
             }
-            let given = old.flatMap { tuple($0, index.places, index.columns) }
-            let taken = new.flatMap { tuple($0, index.places, index.columns) }
+            let given = old.flatMap { tuple($0, index.columnIndexes, index.columns) }
+            let taken = new.flatMap { tuple($0, index.columnIndexes, index.columns) }
             guard given != taken else { continue }
             if let given, weakness != .noTuplesGivenUp { write(rules.table, "tuple \(name) \(given)") }
             if let taken, weakness != .noTuplesTaken { write(rules.table, "tuple \(name) \(taken)") }
         }
         guard let new, weakness != .noReads else { return }
         for reference in rules.references {
-            if let old, reference.places.allSatisfy({ old[$0] == new[$0] }) { continue }
+            if let old, reference.columnIndexes.allSatisfy({ old[$0] == new[$0] }) { continue }
             let name = "\(reference.parentColumns.map(\.name).sorted())"
             if reference.isCoarse {
                 reads.insert(Hash(table: reference.parentTable, text: "index \(name)"))
-            } else if let tuple = tuple(new, reference.places, reference.parentColumns) {
+            } else if let tuple = tuple(new, reference.columnIndexes, reference.parentColumns) {
                 reads.insert(Hash(table: reference.parentTable, text: "tuple \(name) \(tuple)"))
             }
         }
@@ -61,7 +61,7 @@ struct ModelFootprint {
         writes.insert(Hash(table: table, text: text))
     }
 
-    private func tuple(_ row: [Value], _ places: [Int], _ columns: [FootprintRules.Column]) -> String? {
+    private func tuple(_ row: [Value], _ columnIndexes: [Int], _ columns: [FootprintRules.Column]) -> String? {
         let parts = zip(places, columns).sorted { $0.1.name < $1.1.name }
         guard !parts.contains(where: { row[$0.0].isNull }) else { return nil }
         return "\(parts.map { comparable(row[$0.0], $0.1) })"

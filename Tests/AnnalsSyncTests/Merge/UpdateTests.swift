@@ -40,7 +40,7 @@ import Testing
         #expect(outcome.lines == [])
     }
 
-    @Test("The two trumps choose a side, whoever was later")
+    @Test("The two trumps choose a side, whichever write was later")
     func trumps() async throws {
         for later in [Story.Later.first, .second] {
             let store = try await Story.conflict(

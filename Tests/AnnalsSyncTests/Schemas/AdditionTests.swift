@@ -174,7 +174,7 @@ struct AdditionTests {
         #expect(try await world.rows(0, "SELECT name FROM team WHERE id = 't9'") == [["new".databaseValue]])
     }
 
-    @Test("a column of a table that nobody was told of yet is told of too, whoever comes first with the table")
+    @Test("a column of a table that is not offered yet is offered too, whichever store offers the table first")
     func columnOfNewTable() async throws {
         let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         let table = "CREATE TABLE badge(id TEXT PRIMARY KEY NOT NULL, person TEXT REFERENCES person(id))"

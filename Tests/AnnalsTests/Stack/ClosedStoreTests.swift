@@ -8,7 +8,7 @@ struct ClosedStoreTests {
     /// The journal modes use different kinds of connections.
     enum Place: CaseIterable { case memory, pool, queue }
 
-    private func isTold(_ error: any Error) -> Bool {
+    private func isClosedError(_ error: any Error) -> Bool {
         guard let error = error as? AnnalsError else { return false }
         return error.code == .usage && error.message == "the store is closed" && !error.isRetryable
     }
@@ -26,19 +26,19 @@ struct ClosedStoreTests {
         }
     }
 
-    @Test("says so to whoever reads, writes or syncs", arguments: Place.allCases)
+    @Test("a read, a write and a sync report it", arguments: Place.allCases)
     func access(place: Place) async throws {
         let folder = try ScratchFolder()
         let store = try await store(place, folder)
         try store.close()
         try store.close()
-        await #expect(performing: { _ = try await store.read { try TodoItem.fetchCount($0) } }, throws: isTold)
-        await #expect(performing: { try await store.write { try TodoItem(title: "late").insert(in: $0) } }, throws: isTold)
-        await #expect(performing: { _ = try await store.latestToken() }, throws: isTold)
-        await #expect(performing: { _ = try await store.status() }, throws: isTold)
-        await #expect(performing: { for try await _ in store.history(HistoryRequest()) {} }, throws: isTold)
-        #expect(performing: { _ = try store.readAndWait { try TodoItem.fetchCount($0) } }, throws: isTold)
-        #expect(performing: { try store.writeAndWait { try TodoItem(title: "late").insert(in: $0) } }, throws: isTold)
+        await #expect(performing: { _ = try await store.read { try TodoItem.fetchCount($0) } }, throws: isClosedError)
+        await #expect(performing: { try await store.write { try TodoItem(title: "late").insert(in: $0) } }, throws: isClosedError)
+        await #expect(performing: { _ = try await store.latestToken() }, throws: isClosedError)
+        await #expect(performing: { _ = try await store.status() }, throws: isClosedError)
+        await #expect(performing: { for try await _ in store.history(HistoryRequest()) {} }, throws: isClosedError)
+        #expect(performing: { _ = try store.readAndWait { try TodoItem.fetchCount($0) } }, throws: isClosedError)
+        #expect(performing: { try store.writeAndWait { try TodoItem(title: "late").insert(in: $0) } }, throws: isClosedError)
     }
 
     @Test("ends the lists and the tellers of changes that wait", arguments: Place.allCases)
@@ -52,11 +52,11 @@ struct ClosedStoreTests {
         let showing = Task { for try await _ in list { said.yield() } }
         for await _ in shown { break }
         try store.close()
-        await #expect(performing: { try await listening.value }, throws: isTold)
-        await #expect(performing: { try await showing.value }, throws: isTold)
+        await #expect(performing: { try await listening.value }, throws: isClosedError)
+        await #expect(performing: { try await showing.value }, throws: isClosedError)
         // A reader that begins now gets the error at once.
-        await #expect(performing: { for try await _ in store.remoteChanges {} }, throws: isTold)
-        await #expect(performing: { for try await _ in list {} }, throws: isTold)
+        await #expect(performing: { for try await _ in store.remoteChanges {} }, throws: isClosedError)
+        await #expect(performing: { for try await _ in list {} }, throws: isClosedError)
     }
 
     @Test("ends an agent that stays in touch")
@@ -64,6 +64,6 @@ struct ClosedStoreTests {
         let running = try await RunningAgent()
         try await running.caughtUp()
         try running.space[0].store.close()
-        await #expect(performing: { try await running.task.value }, throws: isTold)
+        await #expect(performing: { try await running.task.value }, throws: isClosedError)
     }
 }

@@ -40,12 +40,12 @@ struct RelayQuarantineCommand: AsyncParsableCommand {
             guard isLifted else {
                 throw AnnalsError(.fileNotFound, "\(called) is not quarantined in the space \(space)", hint: "See annals relay spaces")
             }
-            tell(called, since: nil, "\(space): \(called) may write again")
+            show(called, since: nil, "\(space): \(called) may write again")
         } else {
             let quarantine = try await RelayReplicas.found(space) {
                 try await database.quarantine(owner, of: space, now: RelayReplicas.now, by: .commandLine)
             }
-            tell(called, since: quarantine.since, "\(space): \(called) is quarantined: it may read but not write")
+            show(called, since: quarantine.since, "\(space): \(called) is quarantined: it may read but not write")
         }
     }
 
@@ -63,7 +63,7 @@ struct RelayQuarantineCommand: AsyncParsableCommand {
         return found
     }
 
-    private func tell(_ owner: String, since: Int64?, _ line: String) {
+    private func show(_ owner: String, since: Int64?, _ line: String) {
         guard output.json else { return output.console.print(line) }
         output.console.print(
             .object([

@@ -68,7 +68,7 @@ struct RelayVoidCommand: AsyncParsableCommand {
             let outcome = try await RelayReplicas.found(space) {
                 try await database.void(position, of: space, withLater: withLater, now: RelayReplicas.now, by: .commandLine)
             }
-            tell(outcome)
+            show(outcome)
         } catch let refusal as VoidRefusal {
             throw error(refusal, at: position)
         }
@@ -92,7 +92,7 @@ struct RelayVoidCommand: AsyncParsableCommand {
                 try await database.void(selection, of: space, withLater: withLater, now: RelayReplicas.now, by: .commandLine)
             }
             for one in outcome.voided {
-                tell(one)
+                show(one)
                 count += one.voided.count
             }
             refused += outcome.refused.map { error($0.refusal, at: $0.position) }
@@ -103,7 +103,7 @@ struct RelayVoidCommand: AsyncParsableCommand {
         throw first
     }
 
-    private func tell(_ outcome: VoidOutcome) {
+    private func show(_ outcome: VoidOutcome) {
         if output.json { return output.console.print(json(outcome)) }
         let count = outcome.voided.count
         output.console.print(

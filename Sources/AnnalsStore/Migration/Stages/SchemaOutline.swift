@@ -84,7 +84,8 @@ struct SchemaOutline: Sendable {
         tables.filter { table in
             guard let other = next.table(named: table.name) else { return false }
             let columns = table.columns.map(\.name)
-            return columns.contains { other.place(of: $0) == nil } || SchemaAgreement.difference(table, other.arranged(columns)) != nil
+            return columns.contains { other.columnIndex(of: $0) == nil }
+                || SchemaAgreement.difference(table, other.arranged(columns)) != nil
         }.map(\.name)
     }
 
@@ -116,7 +117,7 @@ struct SchemaOutline: Sendable {
     private static func difference(_ one: DeclaredTable, _ other: DeclaredTable) -> String? {
         let sorted = one.columns.map(\.name)
         let arranged =
-            other.columns.count == sorted.count && sorted.allSatisfy { other.place(of: $0) != nil } ? other.arranged(sorted) : other
+            other.columns.count == sorted.count && sorted.allSatisfy { other.columnIndex(of: $0) != nil } ? other.arranged(sorted) : other
         if let difference = SchemaAgreement.difference(one, arranged) { return difference }
         let unlike = zip(one.columns, arranged.columns).first { $0.defaultSQL != $1.defaultSQL }
         return unlike.map { "the default of the column \($0.0.name)" }
@@ -138,14 +139,14 @@ struct SchemaOutline: Sendable {
         var statements: [String] = []
         for table in next.tables {
             guard let own = self.table(named: table.name) else { continue }
-            let more = table.columns.filter { own.place(of: $0.name) == nil }
-            if let gone = own.columns.first(where: { table.place(of: $0.name) == nil }) {
+            let more = table.columns.filter { own.columnIndex(of: $0.name) == nil }
+            if let gone = own.columns.first(where: { table.columnIndex(of: $0.name) == nil }) {
                 throw refused("the table \(table.name) drops the column \(gone.name)")
             }
             if let column = more.first(where: { !SchemaAdditions.isOptional($0) }) {
                 throw refused("the column \(column.name) of \(table.name) needs a value in every row")
             }
-            let keys = table.foreignKeys.filter { key in key.columns.contains { own.place(of: $0) == nil } }
+            let keys = table.foreignKeys.filter { key in key.columns.contains { own.columnIndex(of: $0) == nil } }
             if let difference = Self.difference(own, table.arranged(own.columns.map(\.name))) {
                 throw refused("the table \(table.name) changes: \(difference)")
             }
@@ -183,7 +184,7 @@ struct SchemaOutline: Sendable {
         }
         for table in tables.sorted(by: { $0.name.foldedIdentifier < $1.name.foldedIdentifier }) {
             add("table", table.name.foldedIdentifier, "\(table.isStrict)", "\(table.isWithoutRowid)", "\(table.rowidAlias != nil)")
-            for place in table.primaryKey { add("key", table.columns[place].name.foldedIdentifier) }
+            for columnIndex in table.primaryKey { add("key", table.columns[columnIndex].name.foldedIdentifier) }
             for column in table.columns.sorted(by: { $0.name.foldedIdentifier < $1.name.foldedIdentifier }) {
                 add("column", column.name.foldedIdentifier, column.declaredType.uppercased(), column.collation.uppercased())
                 add("\(column.isNotNull)", column.defaultSQL ?? "-")

@@ -26,7 +26,7 @@ extension Store {
         let isCaughtUp = try await translated("migrate") {
             try await database.writeWithoutTransaction { db in try stages(of: manager, on: db, progress) }
         }
-        if isCaughtUp { try await takeKept() }
+        if isCaughtUp { try await applyKeptEntries() }
         guard let newest = manager.versions.last else {
             throw AnnalsError(.defect, operation: "migrate", "internal error: no version is known")
         }
