@@ -2,8 +2,7 @@
 /// `accept` for every piece of the body, and `finish` exactly once in every case.
 protocol BodySink: AnyObject {
     func begin(_ head: ResponseHead) throws(HTTPError)
-    /// Accepts a piece. Returns false to pause the connection; then the same piece is offered again.
-    func accept(_ piece: UnsafeRawBufferPointer) throws(HTTPError) -> Bool
+    func accept(_ piece: UnsafeRawBufferPointer) throws(HTTPError)
     func finish(_ outcome: Result<ResponseHead, HTTPError>)
 }
 
@@ -21,38 +20,12 @@ final class BufferSink: BodySink {
 
     func begin(_ head: ResponseHead) {}
 
-    func accept(_ piece: UnsafeRawBufferPointer) throws(HTTPError) -> Bool {
+    func accept(_ piece: UnsafeRawBufferPointer) throws(HTTPError) {
         try body.append(piece)
-        return true
     }
 
     func finish(_ outcome: Result<ResponseHead, HTTPError>) {
         promise.fulfil(outcome.map { HTTPResponse(head: $0, body: body.bytes, bodyLength: Int64(body.bytes.count)) })
-    }
-}
-
-/// Passes the head to a promise, and the body to a channel as it arrives.
-final class StreamSink: BodySink {
-    private let head: Promise<Result<ResponseHead, HTTPError>>
-    private let channel: BodyChannel
-
-    init(head: Promise<Result<ResponseHead, HTTPError>>, channel: BodyChannel) {
-        self.head = head
-        self.channel = channel
-    }
-
-    func begin(_ head: ResponseHead) {
-        self.head.fulfil(.success(head))
-    }
-
-    func accept(_ piece: UnsafeRawBufferPointer) -> Bool {
-        channel.offer(piece)
-    }
-
-    func finish(_ outcome: Result<ResponseHead, HTTPError>) {
-        // The promise keeps its first value, so this sets it only if no head arrived.
-        channel.finish(outcome.map { _ in })
-        head.fulfil(outcome)
     }
 }
 

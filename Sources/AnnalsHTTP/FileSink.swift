@@ -75,17 +75,13 @@ final class FileSink: BodySink {
         return head.headers["content-range"]?.split(separator: "/").last.flatMap { Int64($0) }
     }
 
-    func accept(_ piece: UnsafeRawBufferPointer) throws(HTTPError) -> Bool {
-        guard let file else {
-            try refusal.append(piece)
-            return true
-        }
+    func accept(_ piece: UnsafeRawBufferPointer) throws(HTTPError) {
+        guard let file else { return try refusal.append(piece) }
         guard Int64(piece.count) <= limit - written else { throw tooLarge }
         try file.write(piece, at: offset + written)
         onPiece?(piece, offset + written)
         written += Int64(piece.count)
         onProgress?(headers, offset + written)
-        return true
     }
 
     func finish(_ outcome: Result<ResponseHead, HTTPError>) {

@@ -15,8 +15,8 @@
 /// If the server closes a reused connection while a request is sent, and sends no answer, the client sends the request
 /// again over a new connection. So each request must be safe to repeat.
 ///
-/// To end a transfer, cancel the task that waits for the request or reads the stream. The transfer ends at once, even
-/// within a body. After the call has thrown, the client does nothing more for the request.
+/// To end a transfer, cancel the task that waits for the request. The transfer ends at once, even within a body. After
+/// the call has thrown, the client does nothing more for the request.
 public final class HTTPClient: Sendable {
     public struct Configuration: Sendable {
         /// A PEM file of certificates to trust. They replace the system's certificates and those from the environment
@@ -28,7 +28,7 @@ public final class HTTPClient: Sendable {
         public var userAgent: String
         /// The time limit for name lookup, connection and TLS handshake together.
         public var connectTimeout: Duration
-        /// The largest number of simultaneous requests. An open stream counts as a request.
+        /// The largest number of simultaneous requests.
         public var activeTransfers: Int
 
         public init(
@@ -105,16 +105,6 @@ public final class HTTPClient: Sendable {
         return try await perform(Transfer(request, sink: sink), promise)
     }
 
-    /// Sends a request and returns as soon as the answer's head has arrived. The caller reads the body from the stream.
-    package func stream(_ request: HTTPRequest) async throws(HTTPError) -> HTTPStream {
-        let promise = Promise<Result<ResponseHead, HTTPError>>()
-        let channel = BodyChannel(limit: HTTPLimits.streamBuffer)
-        let transfer = try Transfer(request, sink: StreamSink(head: promise, channel: channel))
-        let head = try await perform(transfer, promise)
-        let body = HTTPBody(lease: StreamLease(channel, transfer, loop, self))
-        return HTTPStream(status: head.status, headers: head.headers, body: body)
-    }
-
     /// Ends all transfers with the error `closed`, closes all connections, and ends the client's thread. Later requests
     /// fail with `closed`. Later calls of `shutdown` return at once.
     public func shutdown() async {
@@ -122,7 +112,7 @@ public final class HTTPClient: Sendable {
         thread.join()
     }
 
-    private func perform<Value>(_ transfer: Transfer, _ promise: Promise<Result<Value, HTTPError>>) async throws(HTTPError) -> Value {
+    private func perform(_ transfer: Transfer, _ promise: ResponsePromise) async throws(HTTPError) -> HTTPResponse {
         guard !Task.isCancelled else { throw HTTPError(.cancelled, "the request was cancelled before it began") }
         loop.start(transfer)
         let result = await withTaskCancellationHandler {

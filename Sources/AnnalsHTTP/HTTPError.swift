@@ -30,7 +30,7 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
         case badRequest
         /// The answer is larger than the caller or `HTTPLimits` allows.
         case tooLarge
-        /// The task, or the reader of a stream, cancelled the request.
+        /// The task that waited for the request was cancelled.
         case cancelled
         /// The answer is not HTTP, or contradicts the request.
         case protocolError

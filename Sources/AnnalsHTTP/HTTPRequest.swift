@@ -21,12 +21,10 @@ package struct HTTPRequest: Sendable {
     /// queue. nil means no limit.
     package var timeout: Duration?
     /// The time limit without a moved byte on an open connection, in either direction. nil means no limit. If the
-    /// server waits before it answers, this limit must be longer than that wait. Time in which the reader of a stream
-    /// does not read arrived bytes is not counted.
+    /// server waits before it answers, this limit must be longer than that wait.
     package var stallTimeout: Duration?
-    /// The slowest allowed rate of the bodies, after their first bytes. nil for an event stream, because its heartbeats
-    /// have few bytes. The rest of a body may be shorter than the rate demands. The time before the answer begins is
-    /// not counted.
+    /// The slowest allowed rate of the bodies, after their first bytes. nil means no limit. The rest of a body may be
+    /// shorter than the rate demands. The time before the answer begins is not counted.
     package var slowest: TransferRate?
 
     package init(

@@ -6,9 +6,8 @@ public enum HTTPLimits {
     /// The time limit for name lookup, connection and TLS handshake together.
     public static let connectTimeout: Duration = .seconds(10)
 
-    /// The time limit without a moved byte on an open connection, in either direction. A relay sends heartbeats on an
-    /// event stream more often. One byte is enough, because a heartbeat is only a little longer. A request's own
-    /// `timeout` or `slowest` ends a connection that moves only a few bytes.
+    /// The time limit without a moved byte on an open connection, in either direction. One byte is enough. A request's
+    /// own `timeout` or `slowest` ends a connection that moves only a few bytes.
     package static let stallTimeout: Duration = .seconds(60)
 
     /// The slowest allowed rate of a large body: on average one kibibyte a second. A slow mobile connection has
@@ -24,9 +23,6 @@ public enum HTTPLimits {
 
     /// How many bytes a download may write to a file, unless the caller sets another limit.
     package static let downloadedFile: Int64 = 1 << 40
-
-    /// How many bytes of a streamed answer may wait for the reader before the connection is paused.
-    package static let streamBuffer = 512 * 1024
 
     /// Bodies up to this size are sent together with the request's head.
     package static let inlineBody = 64 * 1024

@@ -1,8 +1,8 @@
 /// Decides when a transfer has taken too long: in total, without a moved byte, or with too few bytes. The caller passes
 /// the time, so this type has no clock.
 ///
-/// libcurl's own low-speed limit is not used. It averages over several seconds, so the short heartbeats of an event
-/// stream would not count, and it reports the same error as a timeout.
+/// libcurl's own low-speed limit is not used. It averages over several seconds, and it reports the same error as a
+/// timeout.
 struct TransferClock {
     typealias Instant = ContinuousClock.Instant
 
@@ -11,8 +11,7 @@ struct TransferClock {
     private let end: Instant?
     private let stallTimeout: Duration?
     private let slowest: TransferRate?
-    /// When a byte moved last. nil while the server is not responsible: before the connection is open, and while the
-    /// reader of a stream keeps it paused.
+    /// When a byte moved last. nil while no connection is open, because the server is not responsible then.
     private var lastMove: Instant?
     /// When the first of `bytes` moved. There are fewer `bytes` than `slowest` demands. nil while the rate is not
     /// checked.
@@ -25,11 +24,11 @@ struct TransferClock {
         self.slowest = slowest
     }
 
-    /// The connection is open, or resumes after a pause.
+    /// The connection is open.
     mutating func run(_ now: Instant) { (lastMove, bytesSince) = (now, nil) }
 
-    /// The reader of the stream does not read the arrived bytes.
-    mutating func pause() { (lastMove, bytesSince) = (nil, nil) }
+    /// The connection broke, and the request waits for a new one.
+    mutating func disconnect() { (lastMove, bytesSince) = (nil, nil) }
 
     /// Bytes moved in either direction.
     mutating func move(_ now: Instant, bytes count: Int) {

@@ -8,6 +8,17 @@ import Testing
         #expect(try await client.get("/hello").status == 200, sourceLocation: sourceLocation)
     }
 
+    /// Runs `body` while an answer that never ends takes one of the client's places.
+    private func withStuckRequest(_ client: HTTPClient, _ body: () async throws -> Void) async throws {
+        let name = uniqueName()
+        let request = HTTPRequest(url: try TestServer.url("/stuck?name=\(name)"))
+        let task = Task { try await failure { () async throws(HTTPError) in try await client.send(request) } }
+        try await withClient { other in try await other.mark(name) }
+        try await body()
+        task.cancel()
+        #expect(try await task.value.kind == .cancelled)
+    }
+
     @Test(arguments: ["/silent", "/stuck"])
     func `a request is cancelled while the server thinks, and in the middle of the answer`(_ path: String) async throws {
         try await withClient { client in
@@ -43,16 +54,16 @@ import Testing
 
     @Test func `a request is cancelled while it waits for its turn`() async throws {
         try await withClient(HTTPClient.Configuration(activeTransfers: 1)) { client in
-            let stream = try await client.stream(HTTPRequest(url: TestServer.url("/stuck?name=\(uniqueName())")))
-            let url = try TestServer.url("/hello")
-            let task = Task {
-                try await failure { () async throws(HTTPError) in try await client.send(HTTPRequest(url: url)) }
+            try await withStuckRequest(client) {
+                let url = try TestServer.url("/hello")
+                let task = Task {
+                    try await failure { () async throws(HTTPError) in try await client.send(HTTPRequest(url: url)) }
+                }
+                task.cancel()
+                let error = try await task.value
+                #expect(error.kind == .cancelled)
+                #expect(!error.wasSent)
             }
-            task.cancel()
-            let error = try await task.value
-            #expect(error.kind == .cancelled)
-            #expect(!error.wasSent)
-            stream.cancel()
             try await expectUsable(client)
         }
     }
@@ -97,41 +108,30 @@ import Testing
         }
     }
 
-    @Test func `the task that reads a stream is cancelled in the middle of the body`() async throws {
-        try await withClient { client in
-            let name = uniqueName()
-            let request = HTTPRequest(url: try TestServer.url("/endless?name=\(name)"))
-            let task = Task {
-                try await failure { () async throws(HTTPError) in
-                    var count = 0
-                    var iterator = try await client.stream(request).body.makeAsyncIterator()
-                    while let bytes = try await iterator.next() {
-                        count += bytes.count
-                        if count > 10_000_000 { withUnsafeCurrentTask { $0?.cancel() } }
+    @Test func `a download is cancelled while its body still arrives, and nothing is told of it afterwards`() async throws {
+        try await withFile { path in
+            try await withClient { client in
+                let name = uniqueName()
+                let request = HTTPRequest(url: try TestServer.url("/endless?name=\(name)"))
+                let calls = Mutex(0)
+                let (middle, signal) = AsyncStream.makeStream(of: Void.self)
+                let progress: @Sendable (HTTPHeaders, Int64) -> Void = { _, length in
+                    calls.withLock { $0 += 1 }
+                    if length > 10_000_000 { signal.finish() }
+                }
+                let task = Task {
+                    try await failure { () async throws(HTTPError) in
+                        try await client.download(request, to: .path(path), onProgress: progress)
                     }
                 }
+                for await _ in middle {}
+                task.cancel()
+                #expect(try await task.value.kind == .cancelled)
+                let callsThen = calls.withLock { $0 }
+                try await client.mark(name + "-gone")
+                #expect(calls.withLock { $0 } == callsThen)
+                try await expectUsable(client)
             }
-            #expect(try await task.value.kind == .cancelled)
-            try await client.mark(name + "-gone")
-            try await expectUsable(client)
-        }
-    }
-
-    @Test func `a reader that waits for more is cancelled`() async throws {
-        try await withClient { client in
-            let name = uniqueName()
-            let request = HTTPRequest(url: try TestServer.url("/stuck?name=\(name)"))
-            let (firstRead, signal) = AsyncStream.makeStream(of: Void.self)
-            let task = Task {
-                try await failure { () async throws(HTTPError) in
-                    var iterator = try await client.stream(request).body.makeAsyncIterator()
-                    while try await iterator.next() != nil { signal.finish() }
-                }
-            }
-            for await _ in firstRead {}
-            task.cancel()
-            #expect(try await task.value.kind == .cancelled)
-            try await client.mark(name + "-gone")
         }
     }
 
@@ -153,18 +153,6 @@ import Testing
                 #expect(response.bodyLength == Int64(1_000_000 - kept))
                 #expect(try contents(of: path) == Pattern.bytes(1_000_000))
             }
-        }
-    }
-
-    @Test func `a stream that nobody holds any more ends`() async throws {
-        try await withClient { client in
-            let name = uniqueName()
-            do {
-                let stream = try await client.stream(HTTPRequest(url: TestServer.url("/endless?name=\(name)")))
-                #expect(stream.status == 200)
-            }
-            try await client.mark(name + "-gone")
-            try await expectUsable(client)
         }
     }
 
@@ -190,31 +178,29 @@ import Testing
     @Test func `a client that nobody holds any more closes its connections`() async throws {
         let name = uniqueName()
         do {
-            let stream = try await HTTPClient().stream(HTTPRequest(url: TestServer.url("/stuck?name=\(name)")))
-            // The stream holds the client.
-            var iterator = stream.body.makeAsyncIterator()
-            #expect(try await iterator.next() != nil)
+            let client = try HTTPClient()
+            #expect(try await client.get("/linger?name=\(name)").status == 200)
         }
         try await withClient { other in try await other.mark(name + "-gone") }
     }
 
     @Test func `those beyond the queue's limit are refused, and those in it can be cancelled`() async throws {
         try await withClient(HTTPClient.Configuration(activeTransfers: 1)) { client in
-            let stream = try await client.stream(HTTPRequest(url: TestServer.url("/stuck?name=\(uniqueName())")))
             let hello = HTTPRequest(url: try TestServer.url("/hello"))
             let excess = 100
-            try await withThrowingTaskGroup(of: HTTPError.self) { group in
-                for _ in 0..<HTTPLimits.waitingTransfers + excess {
-                    group.addTask { try await failure { () async throws(HTTPError) in try await client.send(hello) } }
+            try await withStuckRequest(client) {
+                try await withThrowingTaskGroup(of: HTTPError.self) { group in
+                    for _ in 0..<HTTPLimits.waitingTransfers + excess {
+                        group.addTask { try await failure { () async throws(HTTPError) in try await client.send(hello) } }
+                    }
+                    for _ in 0..<excess {
+                        let error = try await group.next()
+                        #expect(error?.kind == .overloaded)
+                    }
+                    group.cancelAll()
+                    for try await error in group { #expect(error.kind == .cancelled && !error.wasSent) }
                 }
-                for _ in 0..<excess {
-                    let error = try await group.next()
-                    #expect(error?.kind == .overloaded)
-                }
-                group.cancelAll()
-                for try await error in group { #expect(error.kind == .cancelled && !error.wasSent) }
             }
-            stream.cancel()
             try await expectUsable(client)
         }
     }

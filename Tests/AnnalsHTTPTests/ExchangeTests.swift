@@ -93,6 +93,16 @@ import Testing
         }
     }
 
+    @Test func `an answer without an end is refused at the maximum, and the server is let go`() async throws {
+        try await withClient { client in
+            let name = uniqueName()
+            let request = HTTPRequest(url: try TestServer.url("/endless?name=\(name)"))
+            let error = try await failure { () async throws(HTTPError) in try await client.send(request) }
+            #expect(error.kind == .tooLarge)
+            try await client.mark(name + "-gone")
+        }
+    }
+
     @Test func `an HTML answer is an answer, known by its media type`() async throws {
         try await withClient { client in
             let response = try await client.get("/html")

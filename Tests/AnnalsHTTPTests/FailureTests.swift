@@ -171,25 +171,31 @@ import Testing
     }
 
     @Test func `shutting down ends what is under way, and then refuses`() async throws {
-        let client = try HTTPClient(HTTPClient.Configuration(activeTransfers: 3))
-        let name = uniqueName()
-        let stuck = HTTPRequest(url: try TestServer.url("/stuck?name=\(name)"))
-        let stream = try await client.stream(stuck)
-        try await withThrowingTaskGroup(of: HTTPError.self) { group in
-            for _ in 0..<4 {
-                group.addTask { try await self.refusal(client, stuck) }
+        try await withFile { path in
+            let client = try HTTPClient(HTTPClient.Configuration(activeTransfers: 3))
+            let name = uniqueName()
+            let stuck = HTTPRequest(url: try TestServer.url("/stuck?name=\(name)"))
+            let download = HTTPRequest(url: try TestServer.url("/stuck?name=\(name)-file"))
+            try await withThrowingTaskGroup(of: HTTPError.self) { group in
+                group.addTask {
+                    try await failure { () async throws(HTTPError) in try await client.download(download, to: .path(path)) }
+                }
+                try await withClient { other in try await other.mark(name + "-file") }
+                for _ in 0..<4 {
+                    group.addTask { try await self.refusal(client, stuck) }
+                }
+                try await withClient { other in try await other.mark(name) }
+                await client.shutdown()
+                for try await error in group { #expect(error.kind == .closed) }
             }
-            group.addTask {
-                try await failure { () async throws(HTTPError) in try await stream.collect() }
-            }
-            try await withClient { other in try await other.mark(name) }
             await client.shutdown()
-            for try await error in group { #expect(error.kind == .closed) }
+            let late = try await refusal(client, stuck)
+            #expect(late.kind == .closed)
+            #expect(!late.wasSent)
+            try await withClient { other in
+                try await other.mark(name + "-gone")
+                try await other.mark(name + "-file-gone")
+            }
         }
-        await client.shutdown()
-        let late = try await refusal(client, stuck)
-        #expect(late.kind == .closed)
-        #expect(!late.wasSent)
-        try await withClient { other in try await other.mark(name + "-gone") }
     }
 }

@@ -72,10 +72,10 @@ import Testing
         #expect(clock.verdict(start + .seconds(108)) == .stalled)
     }
 
-    @Test func `a pause on this side is no stall`() {
+    @Test func `a wait for a new connection is no stall`() {
         var clock = TransferClock(start: start, timeout: nil, stallTimeout: .seconds(5))
         clock.run(start)
-        clock.pause()
+        clock.disconnect()
         clock.move(start + .seconds(1), bytes: 1)
         #expect(clock.verdict(start + .seconds(100)) == nil)
         clock.run(start + .seconds(100))
@@ -108,10 +108,10 @@ import Testing
         }
     }
 
-    @Test func `neither a reader who holds a transfer up nor a server that has the whole request makes it slow`() {
+    @Test func `neither a wait for a new connection nor a server that has the whole request makes a transfer slow`() {
         var clock = ratedClock()
         clock.move(start, bytes: 1)
-        clock.pause()
+        clock.disconnect()
         #expect(clock.verdict(start + .seconds(100)) == nil)
         clock.run(start + .seconds(100))
         clock.move(start + .seconds(100), bytes: 1)
@@ -130,67 +130,23 @@ import Testing
     }
 }
 
-@Suite struct ChunkBufferTests {
-    private func offer(_ bytes: [UInt8], to buffer: inout ChunkBuffer) -> Bool {
-        bytes.withUnsafeBytes { buffer.offer($0) }
-    }
-
-    @Test func `what waits is taken all at once`() throws {
-        var buffer = ChunkBuffer(limit: 4)
-        guard case .wait = buffer.take() else { throw Unexpected() }
-        #expect(offer([1, 2], to: &buffer))
-        #expect(offer([3], to: &buffer))
-        guard case .chunk([1, 2, 3], mustResume: false) = buffer.take() else { throw Unexpected() }
-        buffer.finish(.success(()))
-        guard case .end = buffer.take() else { throw Unexpected() }
-    }
-
-    @Test func `a full buffer refuses, and asks for more once it was taken`() throws {
-        var buffer = ChunkBuffer(limit: 4)
-        #expect(offer([1, 2, 3], to: &buffer))
-        #expect(offer([4, 5, 6], to: &buffer))
-        #expect(!offer([7], to: &buffer))
-        #expect(buffer.peak == 6)
-        guard case .chunk([1, 2, 3, 4, 5, 6], mustResume: true) = buffer.take() else { throw Unexpected() }
-        #expect(offer([7], to: &buffer))
-        guard case .chunk([7], mustResume: false) = buffer.take() else { throw Unexpected() }
-    }
-
-    @Test func `what came before a break is handed out, and dropped when the reader gave up`() throws {
-        var broken = ChunkBuffer(limit: 4)
-        #expect(offer([1], to: &broken))
-        broken.finish(.failure(HTTPError(.receiveFailed, "")))
-        broken.finish(.success(()))
-        guard case .chunk([1], mustResume: false) = broken.take() else { throw Unexpected() }
-        guard case .failed(let error) = broken.take(), error.kind == .receiveFailed else { throw Unexpected() }
-
-        var cancelled = ChunkBuffer(limit: 4)
-        #expect(offer([1], to: &cancelled))
-        cancelled.finish(.failure(HTTPError(.cancelled, "")))
-        guard case .failed(let error) = cancelled.take(), error.kind == .cancelled else { throw Unexpected() }
-    }
-
-    private struct Unexpected: Error {}
-}
-
 @Suite struct TransferTests {
-    private final class FullSink: BodySink {
-        func begin(_ head: ResponseHead) {}
-        func accept(_ piece: UnsafeRawBufferPointer) -> Bool { false }
-        func finish(_ outcome: Result<ResponseHead, HTTPError>) {}
-    }
-
-    @Test func `a transfer that its reader holds up cannot stall`() throws {
-        let transfer = try Transfer(HTTPRequest(url: "http://127.0.0.1/", stallTimeout: .seconds(5)), sink: FullSink())
+    @Test func `a transfer can stall only while its connection stands`() throws {
+        let transfer = try Transfer(
+            HTTPRequest(url: "http://127.0.0.1/", stallTimeout: .seconds(5)), sink: BufferSink(limit: 1, ResponsePromise()))
         let schedule = Schedule()
-        try transfer.start(on: EasyHandle(), schedule, HTTPClient.Configuration(), Security(HTTPClient.Configuration()))
+        let (configuration, security) = (HTTPClient.Configuration(), Security(HTTPClient.Configuration()))
+        try transfer.start(on: EasyHandle(), schedule, configuration, security)
         #expect(transfer.clock.deadline == nil)
         transfer.willSend()
         #expect(transfer.clock.deadline == schedule.now + .seconds(5))
         #expect(schedule.earliest == schedule.now + .seconds(5))
-        #expect([1].withUnsafeBytes { transfer.acceptBody($0) } == .pause)
+        let handle = try #require(transfer.tryAgain())
         #expect(transfer.clock.deadline == nil)
-        _ = transfer.resume(schedule.now)
+        handle.reset()
+        try transfer.start(on: handle, schedule, configuration, security)
+        #expect(transfer.clock.deadline == nil)
+        transfer.willSend()
         #expect(transfer.clock.deadline == schedule.now + .seconds(5))
         _ = transfer.fail(HTTPError(.cancelled, ""))
     }

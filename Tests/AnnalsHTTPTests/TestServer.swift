@@ -117,13 +117,4 @@ enum Pattern {
         while result.count < count { result += bytes.prefix(count - result.count) }
         return result
     }
-
-    /// Whether a piece of at most two MiB is what begins at an offset.
-    static func matches(_ piece: [UInt8], at offset: Int) -> Bool {
-        let shift = offset % 251
-        guard shift + piece.count <= bytes.count else { return false }
-        return bytes.withUnsafeBytes { pattern in
-            piece.withUnsafeBytes { memcmp($0.baseAddress!, pattern.baseAddress! + shift, piece.count) == 0 }
-        }
-    }
 }

@@ -61,8 +61,7 @@ final class EasyHandle {
         try set(CURLOPT_URL, target.url)
         try require(annals_curl_allow_only_http(pointer))
         try set(CURLOPT_FOLLOWLOCATION, 0)
-        // With one transfer on each connection, a paused transfer does not block another one, and TCP alone slows it
-        // down.
+        // With one transfer on each connection, neither a large answer nor a lost packet delays another transfer.
         try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         try set(CURLOPT_HTTP09_ALLOWED, 0)
         // Signals belong to the process. The client's thread blocks SIGPIPE itself.

@@ -61,15 +61,8 @@ final class Transfer: @unchecked Sendable {
         defer { (handle, source) = (nil, nil) }
         isSecondTry = true
         (reported, taken) = (-1, 0)
-        clock.pause()
+        clock.disconnect()
         return handle
-    }
-
-    /// Resumes a paused answer. If libcurl returns an error, the transfer must end with it.
-    func resume(_ now: TransferClock.Instant) -> CURLcode {
-        guard let handle else { return CURLE_OK }
-        run(now)
-        return curl_easy_pause(handle.pointer, CURLPAUSE_CONT)
     }
 
     /// Ends the transfer with libcurl's result. Returns the handle.
@@ -104,11 +97,6 @@ final class Transfer: @unchecked Sendable {
         return handle
     }
 
-    private func run(_ now: TransferClock.Instant) {
-        clock.run(now)
-        if let deadline = clock.deadline { schedule?.note(deadline) }
-    }
-
     private func move(_ bytes: Int) {
         guard let schedule else { return }
         clock.move(schedule.now, bytes: bytes)
@@ -121,7 +109,9 @@ extension Transfer {
     /// The connection is open, and libcurl is about to send the request.
     func willSend() {
         wasSent = true
-        if let schedule { run(schedule.now) }
+        guard let schedule else { return }
+        clock.run(schedule.now)
+        if let deadline = clock.deadline { schedule.note(deadline) }
     }
 
     func acceptHeader(_ line: UnsafeRawBufferPointer) -> Bool {
@@ -135,14 +125,11 @@ extension Transfer {
         }
     }
 
-    enum Acceptance { case taken, pause, abort }
-
-    func acceptBody(_ piece: UnsafeRawBufferPointer) -> Acceptance {
+    func acceptBody(_ piece: UnsafeRawBufferPointer) -> Bool {
         move(piece.count)
-        return caught(.abort) { () throws(HTTPError) in
-            if try sink.accept(piece) { return .taken }
-            clock.pause()
-            return .pause
+        return caught(false) { () throws(HTTPError) in
+            try sink.accept(piece)
+            return true
         }
     }
 

@@ -23,11 +23,7 @@ struct TransferCallbacks {
         },
         body: { bytes, size, count, context in
             guard let transfer = Transfer.at(context) else { return failure }
-            switch transfer.acceptBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) {
-            case .taken: return size * count
-            case .pause: return Int(CURL_WRITEFUNC_PAUSE)
-            case .abort: return failure
-            }
+            return transfer.acceptBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : failure
         },
         upload: { bytes, size, count, context in
             let buffer = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)

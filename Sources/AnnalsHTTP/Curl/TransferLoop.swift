@@ -13,7 +13,6 @@ final class TransferLoop: @unchecked Sendable {
     private enum Command {
         case start(Transfer)
         case cancel(Transfer)
-        case resume(Transfer)
     }
 
     private struct Mailbox {
@@ -69,11 +68,6 @@ final class TransferLoop: @unchecked Sendable {
     /// Ends a transfer with `cancelled`, unless it has already ended.
     func cancel(_ transfer: Transfer) {
         _ = post(.cancel(transfer))
-    }
-
-    /// Resumes a paused transfer, unless it has ended.
-    func resume(_ transfer: Transfer) {
-        _ = post(.resume(transfer))
     }
 
     /// Ends all transfers with `closed`, and then ends `run`. Returns after that.
@@ -150,10 +144,6 @@ final class TransferLoop: @unchecked Sendable {
             if let deadline = transfer.clock.deadline { schedule.note(deadline) }
         case .cancel(let transfer):
             end(transfer) { $0.fail(HTTPError(.cancelled, "the request was cancelled")) }
-        case .resume(let transfer):
-            guard active[ObjectIdentifier(transfer)] != nil else { return }
-            let code = transfer.resume(schedule.now)
-            if code != CURLE_OK { end(transfer) { $0.finish(code) } }
         }
     }
 

@@ -14,10 +14,6 @@ final class Transfer: @unchecked Sendable {
     private var head: ResponseHead?
     /// Only for the rate. The session itself detects a stall, and the loop the timeout.
     private var clock: TransferClock
-    /// Pieces that the reader could not accept yet.
-    private var waiting: [Data] = []
-    /// The result of the transfer, while pieces wait.
-    private var ending: Result<ResponseHead, HTTPError>?
     private(set) var hasEnded = false
 
     init(_ request: HTTPRequest, sink: any BodySink, onSent: (@Sendable (Int64) -> Void)? = nil) throws(HTTPError) {
@@ -86,39 +82,19 @@ final class Transfer: @unchecked Sendable {
         try sink.begin(head)
     }
 
-    /// Accepts a piece. False if the connection must pause.
-    func accept(_ data: Data) throws(HTTPError) -> Bool {
+    /// - Throws: the reason why the piece is refused.
+    func accept(_ data: Data) throws(HTTPError) {
         clock.move(.now, bytes: data.count)
-        waiting.append(data)
-        let isTaken = try flush()
-        if !isTaken { clock.pause() }
-        return isTaken
+        let taken = data.withUnsafeBytes { bytes in Result { () throws(HTTPError) in try sink.accept(bytes) } }
+        try taken.get()
     }
 
-    /// Called when the reader can accept bytes again.
-    func goOn() throws(HTTPError) -> Bool {
-        let isTaken = try flush()
-        if isTaken { clock.run(.now) }
-        return isTaken
-    }
-
-    /// Passes waiting pieces to the reader. False if the reader cannot accept all of them.
-    private func flush() throws(HTTPError) -> Bool {
-        while let data = waiting.first {
-            let taken = data.withUnsafeBytes { bytes in Result { () throws(HTTPError) in try sink.accept(bytes) } }
-            guard try taken.get() else { return false }
-            waiting.removeFirst()
-        }
-        if let ending { finish(ending) }
-        return true
-    }
-
-    /// Called when the session is done. Waiting pieces are passed on first, unless the transfer failed.
+    /// Called when the session is done.
     func complete(_ error: (any Error)?) {
         if let error {
             finish(.failure(Self.translate(error, server, hasHead: head != nil)))
         } else if let head {
-            if waiting.isEmpty { finish(.success(head)) } else { ending = .success(head) }
+            finish(.success(head))
         } else {
             finish(.failure(HTTPError(.protocolError, "no answer from \(server)", wasSent: true)))
         }
@@ -127,7 +103,6 @@ final class Transfer: @unchecked Sendable {
     func finish(_ outcome: Result<ResponseHead, HTTPError>) {
         guard !hasEnded else { return }
         hasEnded = true
-        waiting = []
         sink.finish(outcome)
     }
 

@@ -58,11 +58,6 @@ final class TransferLoop: Sendable {
         end(transfer, HTTPError(.cancelled, "the request was cancelled", wasSent: true))
     }
 
-    /// Resumes a paused transfer, unless it has ended.
-    func resume(_ transfer: Transfer) {
-        queue.addOperation { [transfers] in transfers.resume(transfer) }
-    }
-
     /// Ends all transfers with `closed`. Returns after that.
     func close() async {
         await withCheckedContinuation { continuation in
@@ -112,15 +107,6 @@ private final class Transfers: NSObject, URLSessionDataDelegate, @unchecked Send
         }
     }
 
-    func resume(_ transfer: Transfer) {
-        guard !transfer.hasEnded else { return }
-        do throws(HTTPError) {
-            if try transfer.goOn() { transfer.task?.resume() }
-        } catch {
-            end(transfer, error)
-        }
-    }
-
     func close() {
         isClosed = true
         for transfer in running.values { transfer.finish(.failure(Self.closed)) }
@@ -162,7 +148,7 @@ private final class Transfers: NSObject, URLSessionDataDelegate, @unchecked Send
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         guard let transfer = running[dataTask.taskIdentifier] else { return }
         do throws(HTTPError) {
-            if try !transfer.accept(data) { dataTask.suspend() }
+            try transfer.accept(data)
         } catch {
             end(transfer, error)
         }
