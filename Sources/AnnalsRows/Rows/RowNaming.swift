@@ -57,11 +57,11 @@ extension MergeTable.DeleteAction {
 extension ParentNaming {
     fileprivate init?(_ reference: ParentReference, _ tables: TrackedTables) {
         guard let parent = tables.table(named: reference.parentTable) else { return nil }
-        let columnIndexes = reference.parentColumns.compactMap(parent.definition.columnIndex(of:))
-        guard columnIndexes.count == reference.columnIndexes.count else { return nil }
-        let index = parent.definition.nameIndex(columnIndexes.sorted(), parent.rules)
+        let parentIndexes = reference.parentColumns.compactMap(parent.definition.columnIndex(of:))
+        guard parentIndexes.count == reference.columnIndexes.count else { return nil }
+        let index = parent.definition.nameIndex(parentIndexes.sorted(), parent.rules)
         let columnIndexes = index.columnIndexes.compactMap { columnIndex in
-            columnIndexes.firstIndex(of: columnIndex).map { reference.columnIndexes[$0] }
+            parentIndexes.firstIndex(of: columnIndex).map { reference.columnIndexes[$0] }
         }
         self.init(index: index, columnIndexes: columnIndexes)
     }

@@ -62,7 +62,7 @@ struct ModelFootprint {
     }
 
     private func tuple(_ row: [Value], _ columnIndexes: [Int], _ columns: [FootprintRules.Column]) -> String? {
-        let parts = zip(places, columns).sorted { $0.1.name < $1.1.name }
+        let parts = zip(columnIndexes, columns).sorted { $0.1.name < $1.1.name }
         guard !parts.contains(where: { row[$0.0].isNull }) else { return nil }
         return "\(parts.map { comparable(row[$0.0], $0.1) })"
     }
