@@ -179,6 +179,33 @@ struct JSONShapeTests {
         }
     }
 
+    @Test("rows with NULL in the key are counted by status, sync and verify, which say what to do")
+    func nullKeys() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.relay()
+            try await shop.shell(
+                "shop.db", "CREATE TABLE tag (name TEXT, kind TEXT, PRIMARY KEY (name, kind)); INSERT INTO tag VALUES ('a', 'b');")
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+            try await shop.shell("shop.db", "INSERT INTO tag VALUES ('a', NULL), (NULL, NULL);")
+            let line = "2 rows of tag have NULL in the key and are not synced. Set name or kind to sync them"
+            let synced = try await shop.annals("sync", "shop.db")
+            #expect(synced.status == 0 && synced.errors == "shop.db: \(line)\n")
+            #expect(try await shop.succeed("status", "shop.db").output.contains(line))
+            let status = try await shop.succeed("status", "shop.db", "--json").object()["rowsWithNullKey"] as? [[String: Any]]
+            #expect(status?.count == 1 && status?[0]["table"] as? String == "tag" && status?[0]["rows"] as? Int == 2)
+            #expect(status?[0]["columns"] as? [String] == ["name", "kind"])
+            let verified = try await shop.annals("verify", "shop.db")
+            #expect(verified.status == 0 && verified.errors == "annals: note: \(line)\n")
+            let json = try await shop.succeed("verify", "shop.db", "--json").object()
+            #expect((json["rowsWithNullKey"] as? [Any])?.count == 1 && json["ok"] as? Bool == true)
+            // The way out.
+            try await shop.shell("shop.db", "UPDATE tag SET name = 'c', kind = ifnull(kind, rowid) WHERE name IS NULL OR kind IS NULL;")
+            let sent = try await shop.succeed("sync", "shop.db")
+            #expect(sent.errors == "" && sent.output.contains("sent 1 transaction"))
+        }
+    }
+
     @Test("verify finds a child whose parent another program removed, with status 1")
     func verifyFinds() async throws {
         try await Workshop.with { shop in

@@ -23,10 +23,11 @@ struct StatusCommand: AsyncParsableCommand {
         let violations = try await Progress.during("checking foreign keys", on: console) { _ in
             try await store.foreignKeyViolations().map { StatusPrint.Violation(table: $0.table, parent: $0.parent, count: $0.count) }
         }
+        let nullKeys = try await store.rowsWithNullKey()
         if output.json {
-            console.print(StatusPrint.json(argument.store, status, violations))
+            console.print(StatusPrint.json(argument.store, status, violations, nullKeys))
         } else {
-            for line in StatusPrint.lines(argument.store, status, violations, console.style) { console.print(line) }
+            for line in StatusPrint.lines(argument.store, status, violations, nullKeys, console.style) { console.print(line) }
         }
     }
 }

@@ -92,7 +92,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
         let (outcomes, notes) = try await Progress.during("syncing", on: report.console) { [self] progress in
             let opened = try await opened { stage, bytes in progress.report("snapshot: \(stage.rawValue)", done: bytes, .bytes) }
             let outcomes = try await SyncRound.run(opened.members, direction) { progress.report("syncing", done: 0) }
-            return (opened.failures + outcomes, try await untracked(opened.members))
+            return (opened.failures + outcomes, try await notSynced(opened.members))
         }
         for line in notes { report.console.note(line) }
         for outcome in outcomes {
@@ -107,8 +107,8 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
         throw ExitCode(status.rawValue)
     }
 
-    /// Warnings about tables that are not synced although they refer to tables that are.
-    private func untracked(_ members: [SyncRound.Member]) async throws -> [String] {
+    /// Warnings about tables that are not synced although they refer to tables that are, and about rows without a key.
+    private func notSynced(_ members: [SyncRound.Member]) async throws -> [String] {
         var lines: [String] = []
         for member in members {
             // The sync itself reports the error of a store that cannot be read.
@@ -116,6 +116,9 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
                 let text =
                     "\(member.path): \(reference.table) is not tracked and refers to \(reference.parent): its rows are not synced"
                 lines.append(PrintableText.of("\(text). Run annals track to sync them"))
+            }
+            for rows in (try? await member.store.rowsWithNullKey()) ?? [] {
+                lines.append("\(PrintableText.of(member.path)): \(StatusPrint.line(rows))")
             }
         }
         return lines
@@ -127,7 +130,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
 
     private func stayInTouch(_ opened: Opened, _ report: SyncReport) async throws {
         for case .failure(let error) in opened.failures.map(\.result) { show(error, report.console) }
-        for line in try await untracked(opened.members) { report.console.note(line) }
+        for line in try await notSynced(opened.members) { report.console.note(line) }
         let isAlone = opened.members.count + opened.failures.count == 1
         let failures = try await withThrowingTaskGroup(of: AnnalsError?.self) { group in
             for member in opened.members {

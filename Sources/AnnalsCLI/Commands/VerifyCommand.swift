@@ -56,6 +56,8 @@ struct VerifyCommand: AsyncParsableCommand {
         let report = try await Progress.during("verifying", on: console) { [self] _ in
             repair ? try await store.repairPlan() : RepairReport(findings: try await store.verify(), steps: [])
         }
+        let nullKeys = try await store.rowsWithNullKey()
+        for rows in nullKeys where !output.json { console.note("annals: note: \(StatusPrint.line(rows))") }
         let compared = space ? try await compareWithSpace(store, console) : nil
         if !output.json { printFindings(report.findings, console) }
         var steps: [RepairStep] = []
@@ -72,7 +74,7 @@ struct VerifyCommand: AsyncParsableCommand {
             plan = try await store.repairPlan()
         } while !Set(plan.steps).isSubset(of: steps)
         if output.json {
-            console.print(json(report.findings, steps, remaining, compared))
+            console.print(json(report.findings, steps, remaining, compared).adding(["rowsWithNullKey": StatusPrint.nullKeys(nullKeys)]))
         } else if let remaining {
             console.print(remaining.isEmpty ? "repaired" : "repaired, except for:")
             printFindings(remaining, console)

@@ -13,7 +13,7 @@ enum StatusPrint {
         var count: Int
     }
 
-    static func json(_ store: String, _ status: StoreStatus, _ violations: [Violation]) -> JSON {
+    static func json(_ store: String, _ status: StoreStatus, _ violations: [Violation], _ nullKeys: [RowsWithNullKey]) -> JSON {
         let replica = status.replica
         return .object([
             "store": .text(store), "tracked": .array(status.tracked.map { .text($0) }),
@@ -24,7 +24,7 @@ enum StatusPrint {
                         "parent": .text(reference.parent), "parentColumns": .array(reference.parentColumns.map { .text($0) }),
                     ])
                 }),
-            "transactions": .integer(status.transactions),
+            "rowsWithNullKey": self.nullKeys(nullKeys), "transactions": .integer(status.transactions),
             "oldestToken": .text(status.oldestToken?.description), "latestToken": .text(status.latestToken?.description),
             "outbox": .integer(status.outbox), "relay": .text(replica?.relay), "space": .text(replica?.space.description),
             "replica": .text(replica?.replica.description), "name": .text(replica?.name),
@@ -42,7 +42,27 @@ enum StatusPrint {
         ])
     }
 
-    static func lines(_ store: String, _ status: StoreStatus, _ violations: [Violation], _ style: Style) -> [String] {
+    /// The rows with NULL in their key, for `status --json` and `verify --json`.
+    static func nullKeys(_ tables: [RowsWithNullKey]) -> JSON {
+        .array(
+            tables.map { rows in
+                .object([
+                    "table": .text(rows.table), "columns": .array(rows.columns.map { .text($0) }), "rows": .integer(rows.count),
+                ])
+            })
+    }
+
+    /// What is wrong with rows that have NULL in their key, and what to do.
+    static func line(_ rows: RowsWithNullKey) -> String {
+        let isOne = rows.count == 1
+        let rule = "\(isOne ? "has" : "have") NULL in the key and \(isOne ? "is" : "are") not synced"
+        let text = "\(Count.of(rows.count, "row")) of \(rows.table) \(rule). Set \(rows.columns.joined(separator: " or "))"
+        return PrintableText.of("\(text) to sync \(isOne ? "it" : "them")")
+    }
+
+    static func lines(
+        _ store: String, _ status: StoreStatus, _ violations: [Violation], _ nullKeys: [RowsWithNullKey], _ style: Style
+    ) -> [String] {
         guard let oldest = status.oldestToken, let latest = status.latestToken else {
             return ["\(store) has no history. Run annals track to start it"]
         }
@@ -85,6 +105,7 @@ enum StatusPrint {
             let text = "\(reference.table) is not tracked and refers to \(reference.parent): its rows are not synced"
             facts.append(("untracked", PrintableText.of(text)))
         }
+        for rows in nullKeys { facts.append(("null keys", style(.red, line(rows)))) }
         for violation in violations {
             let text = "\(Count.of(violation.count, "row")) of \(violation.table) without a parent in \(violation.parent)"
             facts.append(("broken", style(.red, PrintableText.of(text))))

@@ -232,8 +232,7 @@ extension DeclaredTable {
     /// Whether a row's key holds NULL, so that only the rowid identifies the row.
     package func hasKeylessRows(_ db: Database) throws -> Bool {
         guard keyMayBeNull else { return false }
-        let isKeyless = SQL.balanced(primaryKey.map { "\(SQL.quote(columns[$0].name)) IS NULL" }, operator: "OR")
-        return try Bool.fetchOne(db, sql: "SELECT EXISTS(SELECT 1 FROM main.\(SQL.quote(name)) WHERE \(isKeyless))") ?? false
+        return try Bool.fetchOne(db, sql: "SELECT EXISTS(SELECT 1 FROM main.\(SQL.quote(name)) WHERE \(nullKeyCondition))") ?? false
     }
 
     /// Whether rows that another declaration allowed fit this one under the same key. A replay inserts such rows. It does so with

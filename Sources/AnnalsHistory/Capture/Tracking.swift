@@ -159,8 +159,7 @@ public enum Tracking {
         var report = TrackingReport.Table(name: table.name, outcome: outcome)
         report.hasProvisionalKeys = table.rowidAlias != nil
         if table.keyMayBeNull, let rowid = table.rowidName {
-            let isNull = SQL.balanced(table.primaryKey.map { "\(SQL.quote(table.columns[$0].name)) IS NULL" }, operator: "OR")
-            let source = "FROM main.\(SQL.quote(table.name)) WHERE \(isNull)"
+            let source = "FROM main.\(SQL.quote(table.name)) WHERE \(table.nullKeyCondition)"
             report.rowsWithNullKey = try .init(
                 count: Int.fetchOne(db, sql: "SELECT count(*) \(source)") ?? 0,
                 rowids: Int64.fetchAll(

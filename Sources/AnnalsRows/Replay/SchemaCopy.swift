@@ -45,8 +45,7 @@ package struct SchemaCopy {
     package func dropLocalRows() throws {
         try db.execute(sql: "PRAGMA \(Self.target).secure_delete = ON")
         for table in tables where table.keyMayBeNull {
-            let isLocal = SQL.balanced(table.primaryKey.map { "\(SQL.quote(table.columns[$0].name)) IS NULL" }, operator: "OR")
-            try db.execute(sql: "DELETE FROM \(Self.target).\(SQL.quote(table.name)) WHERE \(isLocal)")
+            try db.execute(sql: "DELETE FROM \(Self.target).\(SQL.quote(table.name)) WHERE \(table.nullKeyCondition)")
         }
     }
 

@@ -108,6 +108,19 @@ extension Store {
         try await managed("status") { db, step in try StoreSchema.exists(db) ? step.tables().untrackedReferences : [] }
     }
 
+    /// Rows of tracked tables with NULL in their key, sorted by table. They are in history and are not synced.
+    ///
+    ///     let unsynced = try await store.rowsWithNullKey()
+    ///
+    /// SQLite finds them with the key's index if NULL is in its first column. Otherwise it reads the whole index.
+    ///
+    /// - Throws: `AnnalsError` if the file cannot be read.
+    public func rowsWithNullKey() async throws -> [RowsWithNullKey] {
+        try await managed("status") { db, step in
+            try StoreSchema.exists(db) ? RowsWithNullKey.fetchAll(db, in: step.tables().entries.map(\.definition)) : []
+        }
+    }
+
     /// The conflicts in the log, oldest first.
     package func conflicts() async throws -> [Conflict] {
         try await read { [schema] db in try StoreSchema.isReplica(db) ? ConflictJournal.all(db, schema.tables(db)) : [] }
