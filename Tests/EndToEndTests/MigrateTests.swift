@@ -22,7 +22,7 @@ struct MigrateTests {
             #expect(history.count == 1 && history[0].contains("version 2") && history[0].contains("gift"))
             #expect(try await shop.succeed("verify", "shop.db").status == 0)
             try "UPDATE customer SET points = 9; COMMIT;".write(toFile: shop.file("bad.sql"), atomically: true, encoding: .utf8)
-            try await shop.fail(64, "COMMIT is not allowed in a migration", "migrate", "shop.db", "--file", "bad.sql")
+            try await shop.fail(64, "the file has COMMIT without its BEGIN", "migrate", "shop.db", "--file", "bad.sql")
             try "UPDATE customer SET points = 9; DROP TABLE nowhere;".write(toFile: shop.file("bad.sql"), atomically: true, encoding: .utf8)
             try await shop.fail(65, "SQLite refused statement 2: no such table: nowhere", "migrate", "shop.db", "--file", "bad.sql")
             try await shop.fail(66, "none.sql cannot be read", "migrate", "shop.db", "--file", "none.sql")
@@ -93,6 +93,55 @@ struct MigrateTests {
             try await shop.succeed("sync", "laptop.db", "shop.db")
             let policies = try await shop.succeed("policy", "shop.db", "show").output
             #expect(policies.contains("customer.town"), "\(policies)")
+        }
+    }
+
+    @Test("what a migration tool prints runs as it is: pairs of BEGIN and COMMIT, comments, a dropped column")
+    func printedMigration() async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            let script = """
+                BEGIN;
+                --
+                -- Remove field city from customer
+                --
+                ALTER TABLE "customer" DROP COLUMN "city";
+                COMMIT;
+                BEGIN IMMEDIATE;
+                ALTER TABLE "customer" ADD COLUMN "town" text NULL; /* END; */
+                END TRANSACTION;
+                """
+            try script.write(toFile: shop.file("0002.sql"), atomically: true, encoding: .utf8)
+            let outcome = try await shop.succeed("migrate", "shop.db", "--file", "0002.sql")
+            #expect(outcome.output == "shop.db: 2 statements done as \"0002.sql\"\n")
+            for (script, message) in [
+                ("BEGIN; DELETE FROM customer;", "the file has BEGIN without its COMMIT"),
+                ("BEGIN; BEGIN; DELETE FROM customer; COMMIT;", "the file has BEGIN without its COMMIT"),
+                ("BEGIN; DELETE FROM customer; ROLLBACK;", "ROLLBACK is not allowed in a migration"),
+            ] {
+                try script.write(toFile: shop.file("bad.sql"), atomically: true, encoding: .utf8)
+                try await shop.fail(64, message, "migrate", "shop.db", "--file", "bad.sql")
+            }
+            #expect(try await shop.shell("shop.db", "SELECT count(*) > 0 FROM customer;") == "1")
+            #expect(try await shop.succeed("verify", "shop.db").status == 0)
+        }
+    }
+
+    @Test("a clone says how a migration tool learns that its migrations have run")
+    func migrationRecords() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.relay()
+            try await shop.makeShop()
+            let tables = ["django_migrations", "Alembic_Version", "knex_migrations", "scratch"]
+            try await shop.shell("shop.db", tables.map { "CREATE TABLE \($0) (name TEXT);" }.joined())
+            try await shop.succeed("track", "shop.db", "customer", "invoice")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+            let lines = try await shop.succeed("clone", url, "shop", "laptop.db").errors.split(separator: "\n")
+            #expect(lines.count == 4 && lines[0].contains("4 untracked tables are empty"))
+            #expect(lines.contains { $0.contains("before Django migrates it, run python manage.py migrate --fake") })
+            #expect(lines.contains { $0.contains("before Alembic migrates it, run alembic stamp head") })
+            #expect(lines.contains { $0.contains("before Knex migrates it, copy the rows of knex_migrations from another replica") })
         }
     }
 

@@ -69,6 +69,7 @@ struct CloneCommand: AsyncParsableCommand {
                 console.note(
                     "annals: note: \(Count.of(count, "untracked table")) \(count == 1 ? "is" : "are") empty: \(PrintableText.of(names))"
                 )
+                for line in MigrationRecords.notes(clone.emptyTables) { console.note("annals: note: \(line)") }
             }
         }
     }

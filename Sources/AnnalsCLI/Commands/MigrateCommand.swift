@@ -19,6 +19,9 @@ struct MigrateCommand: AsyncParsableCommand {
             and columns are local to a store, and other replicas keep theirs. --rename renames before the file runs. If another \
             program has already rebuilt a table under another name, --rename records that as a rename.
 
+            The file may be what a migration tool prints, for example Django's sqlmigrate or Alembic's --sql. Its pairs of BEGIN and \
+            COMMIT are left out.
+
             Examples:
               annals migrate shop.db --file priorities.sql
               annals migrate shop.db --file notes.sql --label "notes" --track

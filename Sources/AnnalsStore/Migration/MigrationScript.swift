@@ -25,18 +25,42 @@ extension Store {
 /// A migration as a file of statements.
 private enum MigrationScript {
     /// Statements that would end or bypass the transaction.
-    private static let forbidden: Set<String> = [
-        "BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "ATTACH", "DETACH", "VACUUM",
-    ]
+    private static let forbidden: Set<String> = ["ROLLBACK", "SAVEPOINT", "RELEASE", "ATTACH", "DETACH", "VACUUM"]
+
+    /// The pairs of BEGIN and COMMIT in a script, as migration tools print them. The migration is one transaction, so they are
+    /// not run.
+    private struct Brackets {
+        private var isOpen = false
+
+        /// Returns whether the statement, which begins with this word, is one of a pair.
+        mutating func skip(_ word: String) throws -> Bool {
+            guard ["BEGIN", "COMMIT", "END"].contains(word) else { return false }
+            guard isOpen == (word != "BEGIN") else { throw Self.unpaired(word) }
+            isOpen.toggle()
+            return true
+        }
+
+        func finish() throws {
+            if isOpen { throw Self.unpaired("BEGIN") }
+        }
+
+        private static func unpaired(_ word: String) -> AnnalsError {
+            AnnalsError(
+                .usage, operation: "migrate", "the file has \(word) without its \(word == "BEGIN" ? "COMMIT" : "BEGIN")",
+                hint: "A migration is one transaction: remove it, or add the other; nothing was changed")
+        }
+    }
 
     static func run(_ sql: String, _ db: Database, _ tables: RebuiltTables) throws -> Int {
         var count = 0
+        var brackets = Brackets()
         let own = Set(try OwnObjects.all(db).map(\.name.foldedIdentifier))
         do {
             let statements = try db.allStatements(sql: sql)
             while let statement = try statements.next() {
                 let word = SQLToken.all(in: statement.sql).first?.text.uppercased() ?? ""
                 guard !forbidden.contains(word) else { throw misplaced(word) }
+                if try brackets.skip(word) { continue }
                 if let name = ownName(in: statement.sql, own) {
                     throw AnnalsError(
                         .schemaRefused, operation: "migrate", "a migration must not use \(name), which belongs to Annals",
@@ -46,6 +70,7 @@ private enum MigrationScript {
                 try statement.execute()
                 count += 1
             }
+            try brackets.finish()
         } catch let error as DatabaseError {
             throw AnnalsError(
                 .schemaRefused, operation: "migrate", "SQLite refused statement \(count + 1): \(error.message ?? "no reason given")",
