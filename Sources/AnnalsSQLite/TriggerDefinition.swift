@@ -22,6 +22,9 @@ package struct TriggerDefinition: Hashable, Sendable {
     /// All words of the WHEN clause, folded.
     package let conditionWords: Set<String>
 
+    /// The expression of the WHEN clause, as written; nil if there is none.
+    package let conditionExpression: String?
+
     /// Timing, event and columns, as written.
     private let occasion: String
     /// FOR EACH ROW and the WHEN clause, as written.
@@ -46,6 +49,7 @@ package struct TriggerDefinition: Hashable, Sendable {
         self.conditionWords = TriggerStatement.words(in: condition)
         self.occasion = Self.text(of: header.occasion, in: source)
         self.condition = Self.text(of: condition, in: source)
+        self.conditionExpression = condition.firstIndex { $0.isWord("WHEN") }.map { Self.text(of: condition[($0 + 1)...], in: source) }
     }
 
     /// The same trigger in the temp schema, with these statements.

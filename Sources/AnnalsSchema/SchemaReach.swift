@@ -10,7 +10,11 @@ package enum SchemaReach {
         let own = try names(db)
         let plain = try DatabaseQueue()
         defer { try? plain.close() }
-        let foreign = try own.subtracting(plain.read(names)).map(\.name.foldedIdentifier)
+        let known = try plain.read { db in
+            SpatialFunctions.install(db)
+            return try names(db)
+        }
+        let foreign = own.subtracting(known).map(\.name.foldedIdentifier)
         guard !foreign.isEmpty else { return true }
         let reached = Set(foreign)
         return try String.fetchAll(db, sql: "SELECT sql FROM main.sqlite_master WHERE sql IS NOT NULL").allSatisfy { sql in

@@ -52,7 +52,7 @@ package struct SchemaReader {
     /// Tables that are empty in a file that has only the tracked rows: tables that are not tracked, except full-text indexes that
     /// are rebuilt from tracked rows.
     package func emptyTables(_ tracked: TrackedTables) throws -> [String] {
-        let indexes = try FullTextIndexes.withExternalContent(db)
+        let indexes = try FullTextIndexes.withExternalContent(db).union(SpatialIndexes.filled(db))
         return try tables().filter { $0.kind == .table || $0.kind == .virtual }.map(\.name)
             .filter { tracked.table(named: $0) == nil && !indexes.contains($0) }
     }

@@ -90,7 +90,7 @@ struct FullTextTests {
         ).clone(to: path)
         try expectIndexed(path, "yellow", 2)
         let queue = try DatabaseQueue(path: path)
-        #expect(try await queue.read { db in try Int64.fetchAll(db, sql: "SELECT id FROM box") } == [4])
+        #expect(try await queue.read { db in try Int64.fetchAll(db, sql: "SELECT id FROM box") } == [1, 2, 3, 4])
         try queue.close()
     }
 

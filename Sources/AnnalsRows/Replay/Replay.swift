@@ -117,6 +117,7 @@ public enum Replay {
             try schema.makeRest { outcome.notes.append("\($0.message); it was left out") }
             try schema.copyHeader()
             try FullTextIndexes.rebuild(db, schema: SchemaCopy.target)
+            try SpatialIndexes.rebuild(db, schema: SchemaCopy.target)
             outcome.notes += try note(on: SchemaReader(db).emptyTables(tables))
         }
         return outcome

@@ -118,11 +118,12 @@ package struct UserTriggers: Sendable {
         temporaryPrefix + String(index + 1)
     }
 
-    /// SQLite's built-in functions, and its modules, which look like functions in FROM. None of them writes.
+    /// SQLite's built-in functions, those of a GeoPackage, and SQLite's modules, which look like functions in FROM. None of them
+    /// writes.
     private static func harmlessFunctions(_ db: Database) throws -> Set<String> {
         let names = try String.fetchAll(
             db, sql: "SELECT name FROM pragma_function_list WHERE builtin UNION SELECT name FROM pragma_module_list")
-        return Set(names.map(\.foldedIdentifier))
+        return Set(names.map(\.foldedIdentifier)).union(SpatialFunctions.names)
     }
 
     /// A statement that fires the trigger. It is compiled and never run. nil if no statement fires the trigger, as with UPDATE OF

@@ -50,6 +50,7 @@ extension Store {
             guard contents.lineage == membership.lineage else { throw SnapshotFile.otherLog }
             let names = try SnapshotNames(db, contents).takePresentNames()
             try FullTextIndexes.rebuild(db)
+            try SpatialIndexes.rebuild(db)
             let report = try Tracking.track(db, .tables(names.map(\.own)), step.environment)
             guard report.tables.allSatisfy(\.isTracked) else { throw Self.cannotTrack(report) }
             try ReplicaTables.createIfMissing(db)
