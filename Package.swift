@@ -228,7 +228,8 @@ let package = Package(
             name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", "AnnalsTesting", "annals-notes", grdb, lifecycle, logging],
             swiftSettings: settings),
         .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", "SeededRandom", grdb], swiftSettings: settings),
-        .testTarget(name: "AnnalsSQLiteTests", dependencies: ["AnnalsCore", "AnnalsSQLite", "SeededRandom", grdb], swiftSettings: settings),
+        .testTarget(
+            name: "AnnalsSQLiteTests", dependencies: ["AnnalsCore", "AnnalsSQLite", "SeededRandom", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(
             name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire", "SeededRandom"], exclude: ["Fixtures", "decode_batch.py"],

@@ -23,7 +23,7 @@ package struct GeoPackageGeometry {
 
     /// nil if the bytes have no GeoPackage header.
     package init?(_ bytes: UnsafeRawBufferPointer) {
-        guard bytes.count >= 8, bytes[0] == 0x47, bytes[1] == 0x50 else { return nil }
+        guard bytes.count >= 8, bytes[0] == 0x47, bytes[1] == 0x50, bytes[2] == 0 else { return nil }
         let flags = bytes[3]
         let envelope = Int(flags >> 1 & 7)
         guard envelope <= 4 else { return nil }

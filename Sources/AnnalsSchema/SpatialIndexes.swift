@@ -46,13 +46,13 @@ package enum SpatialIndexes {
 
         init?(_ statement: TriggerStatement, of trigger: TriggerDefinition, _ indexes: [String]) {
             guard case .writes(let name, .insert) = statement.effect, let index = indexes.first(where: { $0.isSameIdentifier(as: name) }),
-                case let text = Array(statement.text.utf8), case let tokens = SQLToken.all(in: statement.text),
+                case let source = Array(statement.text.utf8), case let tokens = SQLToken.all(in: statement.text),
                 let values = tokens.firstIndex(where: { $0.isWord("VALUES") }), let into = tokens.firstIndex(where: { $0.isWord("INTO") }),
                 let expressions = Self.list(tokens[(values + 1)...]), case let rest = tokens[(into + 2)..<values]
             else { return nil }
             func text(_ tokens: ArraySlice<SQLToken>) -> String {
                 guard let first = tokens.first, let last = tokens.last else { return "" }
-                return String(decoding: text[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)
+                return String(decoding: source[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)
             }
             guard rest.isEmpty || Self.list(rest) != nil else { return nil }
             (self.index, table, condition) = (index, trigger.table, trigger.conditionExpression)

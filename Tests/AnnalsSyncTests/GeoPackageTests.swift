@@ -101,6 +101,7 @@ import Testing
         _ = try await world.joining("clone").clone(to: path)
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }
-        #expect(try await queue.read { db in try Int.fetchAll(db, sql: "SELECT id FROM box") } == [-2])
+        let ids = try await queue.read { db in try Int.fetchAll(db, sql: "SELECT id FROM box") }
+        #expect(ids == [-2])
     }
 }

@@ -202,7 +202,7 @@ struct JSONShapeTests {
             // The way out.
             try await shop.shell("shop.db", "UPDATE tag SET name = 'c', kind = ifnull(kind, rowid) WHERE name IS NULL OR kind IS NULL;")
             let sent = try await shop.succeed("sync", "shop.db")
-            #expect(sent.errors == "" && sent.output.contains("sent 1 transaction"))
+            #expect(sent.errors == "" && sent.output.contains("pushed 1 transaction"))
         }
     }
 
