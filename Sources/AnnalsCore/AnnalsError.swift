@@ -1,7 +1,7 @@
 /// The error type of the library's public API.
 ///
-/// `message` says what happened and `hint` says what to do. They contain no user data except names of tables, columns
-/// and files, and the key of a row that the caller asked to change.
+/// `message` says what happened and `hint` says what to do, with names of this library. They contain no user data except
+/// names of tables, columns and files, and the key of a row that the caller asked to change.
 ///
 ///     do {
 ///         try await agent.sync()
@@ -74,6 +74,8 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
     public var operation: String
     public var message: String
     public var hint: String?
+    /// The hint for a user of the command line, if it must say something else than `hint`.
+    package var commandHint: String?
     /// Whether the same call may succeed later without any change by the caller.
     public var isRetryable: Bool
     /// How long to wait before a retry, if the relay sent a time. `SyncAgent.run` waits for this time itself.
@@ -96,7 +98,24 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         self.underlying = underlying
     }
 
+    /// An error that the command line explains with its own commands and options.
+    package init(
+        _ code: Code, operation: String = "", _ message: String, hint: String?, commandHint: String?, isRetryable: Bool = false,
+        retryAfter: Duration? = nil, entry: RefusedEntry? = nil, underlying: (any Error)? = nil
+    ) {
+        self.init(
+            code, operation: operation, message, hint: hint, isRetryable: isRetryable, retryAfter: retryAfter, entry: entry,
+            underlying: underlying)
+        self.commandHint = commandHint
+    }
+
     public var description: String {
         hint.map { "\(message). \($0)" } ?? message
+    }
+
+    /// Adds a sentence to both hints.
+    package mutating func add(hint sentence: String, commandHint command: String) {
+        commandHint = (commandHint ?? hint).map { "\($0). \(command)" } ?? command
+        hint = hint.map { "\($0). \(sentence)" } ?? sentence
     }
 }

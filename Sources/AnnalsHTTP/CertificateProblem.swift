@@ -26,17 +26,33 @@ public enum CertificateProblem: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// What the user can do.
+    /// What the app or its user can do.
     public var hint: String {
         switch self {
         case .expired: "Ask the relay's operator to renew it, and check this machine's clock"
         case .notYetValid: "Check this machine's clock and the relay's clock"
-        case .unknownIssuer: "If you trust its issuer, give the issuer's certificate with --ca-file"
+        case .unknownIssuer: "If you trust its issuer, give the issuer's certificate in RelayTrust.caFile"
         case .wrongHost: "Use the host name in the certificate"
+        case .wrongKey:
+            "Another server may intercept the connection. If the relay's operator has changed the key, give the new one in RelayTrust.pins"
+        case .trustUnusable: "Give a PEM file in RelayTrust.caFile, and check SSL_CERT_FILE, SSL_CERT_DIR and CURL_CA_BUNDLE"
+        case .other: "Ask the relay's operator"
+        }
+    }
+
+    /// What a user of the command line can do; nil if `hint` says it.
+    package var commandHint: String? {
+        switch self {
+        case .unknownIssuer: "If you trust its issuer, give the issuer's certificate with --ca-file"
         case .wrongKey:
             "Another server may intercept the connection. If the relay's operator has changed the key, give the new one with --pin"
         case .trustUnusable: "Give a PEM file with --ca-file, and check SSL_CERT_FILE, SSL_CERT_DIR and CURL_CA_BUNDLE"
-        case .other: "Ask the relay's operator"
+        case .expired, .notYetValid, .wrongHost, .other: nil
         }
+    }
+
+    /// The hint for the command line that belongs to a hint for apps. The error of a transport carries only the latter.
+    package static func commandHint(for hint: String) -> String? {
+        allCases.first { $0.hint == hint }?.commandHint
     }
 }

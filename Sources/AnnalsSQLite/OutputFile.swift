@@ -37,7 +37,7 @@ package struct OutputFile {
         }
         if Self.exists(path) {
             if Self.isSameFile(path, source) { throw Self.failure(operation, "\(path) is the store itself", hint: "Choose another name") }
-            guard mayReplace else { throw Self.failure(operation, "\(path) already exists", hint: "Choose another name, or use --force") }
+            guard mayReplace else { throw Self.taken(path, operation) }
             switch Self.type(of: path) {
             // A link to a missing file is replaced itself.
             case nil, S_IFREG: break
@@ -134,7 +134,7 @@ package struct OutputFile {
         if link(temporaryPath, path) == 0 {
             _ = unlink(temporaryPath)
         } else if errno == EEXIST || Self.exists(path) {
-            throw failure("\(path) already exists", hint: "Choose another name, or use --force")
+            throw Self.taken(path, operation)
         } else {
             guard rename(temporaryPath, path) == 0 else { throw failure("\(path) cannot be created: \(Self.reason)") }
         }
@@ -176,7 +176,14 @@ package struct OutputFile {
         guard fsync(file) == 0 else { throw failure("\(path) cannot be written: \(Self.reason)") }
     }
 
-    private func failure(_ message: String, hint: String? = nil) -> AnnalsError { Self.failure(operation, message, hint: hint) }
+    /// The error for a file that exists and must not be replaced.
+    package static func taken(_ path: String, _ operation: String) -> AnnalsError {
+        AnnalsError(
+            .cannotCreate, operation: operation, "\(path) already exists", hint: "Choose another name, or pass force: true",
+            commandHint: "Choose another name, or use --force")
+    }
+
+    private func failure(_ message: String) -> AnnalsError { Self.failure(operation, message) }
 
     private static func failure(_ operation: String, _ message: String, hint: String? = nil) -> AnnalsError {
         AnnalsError(.cannotCreate, operation: operation, message, hint: hint)

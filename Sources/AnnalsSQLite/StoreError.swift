@@ -21,7 +21,7 @@ package enum StoreError {
         case let error as DatabaseError: database(error, operation, path)
         case let error as any TranslatableError: error.annalsError(operation: operation, path: path)
         case let error as WireError: wire(error, operation)
-        case let error as Corruption: AnnalsError(.corruptBatch, operation: operation, error.message, hint: "Run annals verify")
+        case let error as Corruption: toVerify(.corruptBatch, operation: operation, error.message)
         case is CancellationError: AnnalsError(.cancelled, operation: operation, "stopped")
         // A single value in one of Annals' own tables. Errors of a caller's closure do not get here.
         case is RowDecodingError: known(Corruption("one of Annals' own tables"), operation, path)
@@ -49,6 +49,15 @@ package enum StoreError {
         !(error is RowDecodingError) && known(error, "", "") != nil
     }
 
+    /// An error whose cause `Store.verify()` may find.
+    package static func toVerify(
+        _ code: AnnalsError.Code, operation: String, _ message: String, underlying: (any Error)? = nil
+    ) -> AnnalsError {
+        AnnalsError(
+            code, operation: operation, message, hint: "Check the store with verify()", commandHint: "Run annals verify",
+            underlying: underlying)
+    }
+
     /// The error for a corrupt virtual table that a trigger writes. The rows of the tracked tables are intact.
     ///
     /// - Parameter names: the names of the full-text indexes that were found corrupt.
@@ -69,6 +78,9 @@ package enum StoreError {
         func make(_ code: AnnalsError.Code, _ text: String, _ hint: String? = nil, retry: Bool = false) -> AnnalsError {
             AnnalsError(code, operation: operation, text, hint: hint, isRetryable: retry, underlying: error)
         }
+        func corruptTables() -> AnnalsError {
+            toVerify(.corruptBatch, operation: operation, "Annals' own tables are corrupt: \(message)", underlying: error)
+        }
         switch error.resultCode {
         case .SQLITE_NOTADB:
             return make(.notADatabase, "\(name) is not a SQLite database, or it is encrypted")
@@ -88,7 +100,7 @@ package enum StoreError {
             return make(.cancelled, "stopped")
         // The next number in one of Annals' own tables exists already.
         case .SQLITE_CONSTRAINT where message.contains("failed: annals_"):
-            return make(.corruptBatch, "Annals' own tables are corrupt: \(message)", "Run annals verify")
+            return corruptTables()
         // SQLite has a separate code for a value in an INTEGER PRIMARY KEY that is not an integer.
         case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH:
             return make(.constraint, message)
@@ -104,7 +116,7 @@ package enum StoreError {
             }
             for damage in ["no such table: annals_", "no such table: main.annals_", "cannot open value of type", "no such rowid"]
             where message.contains(damage) {
-                return make(.corruptBatch, "Annals' own tables are corrupt: \(message)", "Run annals verify")
+                return corruptTables()
             }
             return make(.defect, "SQLite: \(message) (\(error.extendedResultCode.rawValue))")
         }
@@ -113,7 +125,9 @@ package enum StoreError {
     private static func wire(_ error: WireError, _ operation: String) -> AnnalsError {
         switch error {
         case .newerVersion(let version):
-            AnnalsError(.newerFormat, operation: operation, "an entry has a newer format (\(version))", hint: "Update annals")
+            AnnalsError(
+                .newerFormat, operation: operation, "an entry has a newer format (\(version))", hint: "Use a newer version of Annals",
+                commandHint: "Update annals")
         default:
             AnnalsError(.corruptBatch, operation: operation, "a batch is corrupt: \(error)", hint: "Nothing was applied")
         }

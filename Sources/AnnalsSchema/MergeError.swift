@@ -61,7 +61,7 @@ extension MergeError: TranslatableError {
             return AnnalsError(
                 .diverged, operation: operation,
                 "a row of \(table) would have no parent\(parent.isEmpty ? "" : " in \(parent)")",
-                hint: "Nothing was changed. Run annals verify")
+                hint: "Nothing was changed. Check the store with verify()", commandHint: "Nothing was changed. Run annals verify")
         case .unsettled(let table):
             return AnnalsError(.defect, operation: operation, "internal error: local changes of \(table) cannot be rebased")
         }

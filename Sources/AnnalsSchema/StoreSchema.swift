@@ -94,8 +94,12 @@ package enum StoreSchema {
             hint: "Use a newer version of Annals.")
     }
 
-    package static var notTracked: AnnalsError {
-        AnnalsError(.notTracked, "the database has no history", hint: "Run annals track first")
+    package static var notTracked: AnnalsError { noHistory(operation: "") }
+
+    package static func noHistory(operation: String) -> AnnalsError {
+        AnnalsError(
+            .notTracked, operation: operation, "the database has no history", hint: "Call track(_:) first",
+            commandHint: "Run annals track first")
     }
 
     package static func text(_ name: Meta, _ db: Database) throws -> String? {

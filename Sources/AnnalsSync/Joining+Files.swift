@@ -55,8 +55,8 @@ extension Joining {
 
     private static func withResumeHint(_ error: any Error) -> any Error {
         guard var hinted = (error as? TransportError)?.annalsError ?? error as? AnnalsError else { return error }
-        let kept = "The transferred part is kept for a day. Run the command again to resume"
-        hinted.hint = hinted.hint.map { "\($0). \(kept)" } ?? kept
+        let kept = "The transferred part is kept for a day."
+        hinted.add(hint: "\(kept) Do the same again to resume", commandHint: "\(kept) Run the command again to resume")
         return hinted
     }
 }

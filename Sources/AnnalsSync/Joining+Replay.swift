@@ -1,5 +1,6 @@
 package import AnnalsCore
 import AnnalsReplica
+import AnnalsSQLite
 import AnnalsStore
 import AnnalsWire
 import Foundation
@@ -28,9 +29,7 @@ extension Joining {
     ///   position is after the head of the space; `cannotCreate`.
     package func replay(to position: Position, output path: String, force: Bool = false) async throws -> SpaceReplay {
         guard force || !FileManager.default.fileExists(atPath: path) else {
-            throw AnnalsError(
-                .cannotCreate, operation: "replay", "\(path) already exists",
-                hint: "Choose another name, or use --force to replace the file")
+            throw OutputFile.taken(path, "replay")
         }
         do {
             let description = try await transport.describe()

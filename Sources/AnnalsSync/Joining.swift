@@ -101,13 +101,11 @@ package struct Joining: Sendable {
     ///   another declaration, `constraint` if rows violate a foreign key. Then nothing was changed.
     package func join(_ store: Store, existing: ExistingRows? = nil, schema: JoinedSchema = .equal) async throws -> Outcome {
         if try await store.replicaState() != nil, try await store.creationStage() == nil {
-            throw AnnalsError(.alreadyJoined, operation: "join", "the store has already joined a space", hint: "Run annals leave first")
+            throw Store.alreadyJoined
         }
         try await checkKeys(of: store)
         // This check comes before any request, so that no space without rows is left at the relay.
-        if try await store.status().tracked.isEmpty {
-            throw AnnalsError(.notTracked, operation: "join", "no table is tracked", hint: "Run annals track first")
-        }
+        if try await store.status().tracked.isEmpty { throw Store.nothingTracked }
         if existing != .theirs { try await store.checkReferences() }
         do {
             for _ in 0..<SyncLimits.joinAttempts {
@@ -117,8 +115,8 @@ package struct Joining: Sendable {
             throw error.annalsError
         }
         throw AnnalsError(
-            .busy, operation: "join", "other stores are creating the space \(space) at the moment", hint: "Run annals join again",
-            isRetryable: true)
+            .busy, operation: "join", "other stores are creating the space \(space) at the moment", hint: "Join again",
+            commandHint: "Run annals join again", isRetryable: true)
     }
 
     /// A store with keys must not create a space that the relay can read. A store that will not have the key must not
@@ -291,7 +289,8 @@ package struct Joining: Sendable {
             throw AnnalsError(
                 .rowsDiffer, operation: "join",
                 "the rows of the space \(space) differ from those of this store: \(Self.describe(differences))",
-                hint: "Nothing was changed. Choose how to merge the rows: --existing same-key, separate or theirs")
+                hint: "Nothing was changed. Choose how to merge the rows: existing: .sameKey, .separate or .theirs",
+                commandHint: "Nothing was changed. Choose how to merge the rows: --existing same-key, separate or theirs")
         }
     }
 

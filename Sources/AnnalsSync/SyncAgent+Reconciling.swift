@@ -84,7 +84,8 @@ extension SyncAgent {
         AnnalsError(
             .expired, operation: "sync",
             "another program rebuilt a table, and the relay no longer has the rows that are needed to find its changes",
-            hint: "Run annals leave --force and annals join --existing same-key")
+            hint: "Call leave(force: true), and join again with existing: .sameKey",
+            commandHint: "Run annals leave --force and annals join --existing same-key")
     }
 }
 

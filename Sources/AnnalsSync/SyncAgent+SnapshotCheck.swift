@@ -33,7 +33,7 @@ extension SyncAgent {
                 logger.warning(
                     """
                     the rows of the snapshot at position \(position), with the log up to \(here), differ from those of this store: \
-                    \(Joining.describe(differences)). Run annals verify --space
+                    \(Joining.describe(differences))
                     """)
             }
             guard let digest else { return }
@@ -56,7 +56,7 @@ extension SyncAgent {
     /// - Throws: `AnnalsError`: `notJoined` if the store is not joined.
     package func compare(snapshotAt position: Position? = nil) async throws -> (SpaceComparison, snapshot: Digest?) {
         guard let joining = try await joining() else {
-            throw AnnalsError(.notJoined, operation: "verify", "the store has not joined a space", hint: "Run annals join first")
+            throw AnnalsError.notJoined(operation: "verify")
         }
         return try await joining.compare(store, snapshotAt: position)
     }

@@ -435,7 +435,8 @@ public actor SyncAgent {
     private static var unfinished: AnnalsError {
         AnnalsError(
             .spaceUnfinished, operation: "sync", "the join that creates the space is not complete, or was interrupted",
-            hint: "Run annals join again to finish it", isRetryable: true)
+            hint: "Sync with an agent that has the space's address (joining:), which finishes it",
+            commandHint: "Run annals join again to finish it", isRetryable: true)
     }
 }
 

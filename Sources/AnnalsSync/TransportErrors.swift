@@ -1,4 +1,5 @@
 public import AnnalsCore
+import AnnalsHTTP
 import AnnalsReplica
 import AnnalsStore
 import AnnalsWire
@@ -48,7 +49,8 @@ extension TransportError {
                 hint: "The relay may be stopped or overloaded. Try again later",
                 isRetryable: true)
         case .untrusted(let reason, let hint):
-            AnnalsError(.relayUnreachable, operation: "connect", reason, hint: hint)
+            AnnalsError(
+                .relayUnreachable, operation: "connect", reason, hint: hint, commandHint: CertificateProblem.commandHint(for: hint))
         case .notARelay(let reason):
             AnnalsError(
                 .notARelay, operation: "sync", "the address does not belong to an Annals relay: \(reason)", hint: "Check the address")

@@ -40,6 +40,14 @@ struct ExitStatusTests {
         #expect(report.status == .tryAgain && report.line == "annals: error: shop.db is locked. Try again")
     }
 
+    @Test("an error of the library is explained with commands, not with the library's names")
+    func commandHint() {
+        let error = AnnalsError(.notJoined, "the store has not joined a space", hint: "Call join()", commandHint: "Run annals join first")
+        let report = ErrorReport(error, root: RootCommand.self)
+        #expect(report.line == "annals: error: the store has not joined a space. Run annals join first")
+        #expect("\(error)" == "the store has not joined a space. Call join()")
+    }
+
     @Test("the argument parser's errors have the same form and status 64")
     func parserErrors() {
         for arguments in [

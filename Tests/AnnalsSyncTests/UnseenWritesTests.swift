@@ -44,9 +44,10 @@ import Testing
         let world = try await SyncedStores(replicas: 2, schema: "CREATE TABLE jar (id INTEGER PRIMARY KEY, n INTEGER CHECK (n >= 0))")
         try world.outside(0, "PRAGMA ignore_check_constraints = ON; INSERT INTO jar VALUES (1, -1)")
         let position = try await world.sync(0).position
-        await #expect { try await world.sync(1) } throws: { error in
-            (error as? AnnalsError)?.code == .diverged && (error as? AnnalsError)?.hint?.contains("annals relay void \(position)") == true
-        }
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(1) }
+        #expect(error?.code == .diverged)
+        #expect(error?.hint?.contains("void the entry (position \(position) of the space ") == true)
+        #expect(error?.commandHint?.contains("annals relay void \(position)") == true)
         #expect(try await world.rows(1, "SELECT * FROM jar").isEmpty)
         #expect(try await world.stores[0].verify().isEmpty == false)
     }

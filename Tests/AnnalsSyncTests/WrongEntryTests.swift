@@ -56,7 +56,8 @@ import Testing
             #expect(entry.position == position && entry.rule == rule && entry.author != nil, "\(index): \(error)")
             #expect(error.code == .corruptBatch || error.code == .diverged, "\(error)")
             #expect(error.message.contains("position \(position)"), "\(error)")
-            #expect(error.hint?.contains("annals relay void \(position) --space shop") == true, "\(error)")
+            #expect(error.hint?.contains("relay's operator to void") == true, "\(error)")
+            #expect(error.commandHint?.contains("annals relay void \(position) --space shop") == true, "\(error)")
         }
         _ = try await world.relay.void(position)
         try await world.settle()

@@ -5,7 +5,8 @@ extension JSON {
     static func refusal(_ error: any Error) -> JSON? {
         guard let error = error as? AnnalsError, let entry = error.entry else { return nil }
         return .object([
-            "code": .text(error.code.rawValue), "message": .text(error.message), "hint": .text(error.hint), "entry": self.entry(entry),
+            "code": .text(error.code.rawValue), "message": .text(error.message), "hint": .text(error.commandHint ?? error.hint),
+            "entry": self.entry(entry),
         ])
     }
 

@@ -50,7 +50,7 @@ struct ErrorReport: Equatable {
         switch (error.code, error.operation) {
         case (.spaceNotFound, "sync"): "Check the space's name; annals join creates a new space"
         case (.notPermitted, "sync"): "Give a token with --credential-file or ANNALS_CREDENTIAL; annals relay token create makes one"
-        default: error.hint
+        default: error.commandHint ?? error.hint
         }
     }
 

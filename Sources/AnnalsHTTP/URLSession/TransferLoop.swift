@@ -14,7 +14,7 @@ final class TransferLoop: Sendable {
     init(_ configuration: HTTPClient.Configuration) throws(HTTPError) {
         guard configuration.caFile == nil, configuration.pinnedKeys.isEmpty else {
             throw HTTPError(
-                .tls, "this system supports only the certificates that it trusts itself, not --ca-file or --pin",
+                .tls, "this system supports only the certificates that it trusts itself, not other certificates or pinned keys",
                 certificate: .trustUnusable)
         }
         queue = OperationQueue()

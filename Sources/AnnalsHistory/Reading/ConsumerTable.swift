@@ -48,7 +48,7 @@ package struct ConsumerTable {
         guard let row else {
             throw AnnalsError(
                 .consumerUnknown, operation: "consumers", "history has no consumer named \(name)",
-                hint: "annals consumers lists the consumers")
+                hint: "consumers() lists the consumers", commandHint: "annals consumers lists the consumers")
         }
         return try Entry(row)
     }

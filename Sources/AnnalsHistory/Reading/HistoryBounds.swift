@@ -16,7 +16,7 @@ package struct HistoryBounds: Sendable {
     /// - Throws: `AnnalsError` with code `notTracked` if the database has no history.
     package init(_ db: Database) throws {
         guard try db.tableExists(TransactionTable.name), let id = try Self.storeID(db) else {
-            throw AnnalsError(.notTracked, operation: "history", "the database has no history", hint: "Run annals track first")
+            throw StoreSchema.noHistory(operation: "history")
         }
         storeID = id
         let last = try TransactionTable(db).newest() ?? 0
@@ -74,7 +74,8 @@ package struct HistoryBounds: Sendable {
         guard let milliseconds = ISODate.milliseconds(text) else {
             throw AnnalsError(
                 .usage, operation: "history", "\(text.isEmpty ? "an empty text" : text) is not a token",
-                hint: "Use a token that annals history prints, a transaction's number, an ISO 8601 date, start or latest")
+                hint: "Use a token of this store's history, a transaction's number, an ISO 8601 date, start or latest",
+                commandHint: "Use a token that annals history prints, a transaction's number, an ISO 8601 date, start or latest")
         }
         return try token(atMilliseconds: milliseconds, db, named: "the date \(text)")
     }

@@ -25,15 +25,17 @@ struct EntryRefusal: TranslatableError {
             let what = isPlaced ? "it is" : "the entry at position \(entry.position) is"
             if !author.isEmpty || !isPlaced { error.message += " (\(what)\(author.isEmpty ? " the cause" : author))" }
             if entry.rule == .badSchema {
-                let void =
-                    "If no program can apply it, ask the relay's operator to void it: annals relay void \(entry.position) --space \(space)"
-                error.hint = error.hint.map { "\($0). \(void)" } ?? void
+                error.add(
+                    hint: "If no program can apply it, ask the relay's operator to void it",
+                    commandHint: "If no program can apply it, ask the relay's operator to void it: "
+                        + "annals relay void \(entry.position) --space \(space)")
             }
             return error
         }
         if reason is MergeError, error.code == .waitingForMigration { error.code = .corruptBatch }
         error.message = "the entry at position \(entry.position)\(author) cannot be applied: \(detail)"
-        error.hint = hint
+        error.hint = hint(void: "position \(entry.position) of the space \(space)", verify: "Check the store with verify()")
+        error.commandHint = commandHint
         return error
     }
 
@@ -44,15 +46,21 @@ struct EntryRefusal: TranslatableError {
         return " by \(name) (replica \(author)\(transaction))"
     }
 
-    private var hint: String {
-        let void = "annals relay void \(entry.position) --space \(space)"
+    private var commandHint: String {
+        hint(void: "annals relay void \(entry.position) --space \(space)", verify: "Run annals verify")
+    }
+
+    /// - Parameters:
+    ///   - void: which entry to void, or how.
+    ///   - verify: how to check the store.
+    private func hint(void: String, verify: String) -> String {
         switch entry.rule {
         case .check:
             // After a void the author sends its rows again.
             return "Nothing was changed. Its author wrote the row with checks off: correct the row there, then ask the relay's operator to "
                 + "void the entry (\(void))"
         case .missingRow, .otherValue, .unique, .foreignKey:
-            return "Nothing was changed. Run annals verify. If it finds nothing, ask the relay's operator to void the entry (\(void)). "
+            return "Nothing was changed. \(verify). If it finds nothing, ask the relay's operator to void the entry (\(void)). "
                 + "If it finds a problem, keep this file and clone the space again"
         default:
             return "Nothing was changed. Ask the relay's operator to void the entry (\(void))"

@@ -135,7 +135,8 @@ package struct Push {
             throw AnnalsError(
                 .tooLarge, operation: "sync",
                 "a transaction (\(names)) has more than \(WireLimits.maximumParts) parts and cannot be sent",
-                hint: "Write its rows in several transactions: annals leave --force, then annals join --existing same-key")
+                hint: "Write its rows in several transactions: call leave(force: true), then join again with existing: .sameKey",
+                commandHint: "Write its rows in several transactions: annals leave --force, then annals join --existing same-key")
         }
     }
 

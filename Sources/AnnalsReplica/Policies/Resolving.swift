@@ -45,7 +45,8 @@ package struct Resolving {
             throw AnnalsError(
                 .usage, operation: "resolve",
                 "the key \(ManualEdit.text(entry.key, names)) of \(table.name) belongs to another row, and both rows exist",
-                hint: "annals resolve \(conflict.id) --take incoming accepts the new number; an UPDATE with plain SQL sets another")
+                hint: "resolve(\(conflict.id), taking: .incoming) accepts the new number; an UPDATE with plain SQL sets another",
+                commandHint: "annals resolve \(conflict.id) --take incoming accepts the new number; an UPDATE with plain SQL sets another")
         }
         let key = renumbered.now(table.name, entry.key)
         guard !values.isEmpty else { return }
@@ -91,7 +92,8 @@ package struct Resolving {
         guard entry.columns.isEmpty, let row = rows.compactMap({ $0 }).first else {
             throw AnnalsError(
                 .usage, operation: "resolve", "the row of \(table.name) no longer exists, and the journal has only some of its columns",
-                hint: "Insert it again with plain SQL; annals conflicts shows the recorded values")
+                hint: "Insert it again with plain SQL; conflicts(limit:) returns the recorded values",
+                commandHint: "Insert it again with plain SQL; annals conflicts shows the recorded values")
         }
         guard row.count == columns.count else { throw outdated }
         return Dictionary(zip(columns, followed(columns, row))) { $1 }
@@ -112,6 +114,7 @@ package struct Resolving {
     private var outdated: AnnalsError {
         AnnalsError(
             .schemaRefused, operation: "resolve", "the columns of \(table.name) have changed since the conflict",
-            hint: "Change the row with plain SQL instead; annals conflicts shows the values")
+            hint: "Change the row with plain SQL instead; conflicts(limit:) returns the values",
+            commandHint: "Change the row with plain SQL instead; annals conflicts shows the values")
     }
 }

@@ -32,11 +32,13 @@ extension SchemaComparison {
         var message: [String] = []
         if !missingSchema.isEmpty { message.append("the store does not have \(missingSchema.joined(separator: ", ")) of the space") }
         if !more.isEmpty { message.append("the space does not have \(more.joined(separator: ", "))") }
-        throw SchemaAgreement.refused(
-            "join", message.joined(separator: ", and "),
+        let first =
             "Nothing was changed. Migrate the store first\(more.isEmpty ? "" : ", or untrack the tables that the space must not have"); or "
-                + "join with --schema additions, which stores the missing tables and columns until the store is migrated, and adds its own "
-                + "tables to the space")
+            + "join with"
+        let effect = "which stores the missing tables and columns until the store is migrated, and adds its own tables to the space"
+        throw SchemaAgreement.refused(
+            "join", message.joined(separator: ", and "), "\(first) schema: .additions, \(effect)",
+            commandHint: "\(first) --schema additions, \(effect)")
     }
 }
 

@@ -60,10 +60,11 @@ package struct LogEvidence: Codable, Hashable, Sendable {
     }
 
     package var error: AnnalsError {
-        AnnalsError(
+        let state = "Nothing was applied, and this replica stops syncing with this relay; local work can continue."
+        return AnnalsError(
             .relayInconsistent, operation: "sync", message,
-            hint: "Nothing was applied, and this replica stops syncing with this relay; local work can continue. "
-                + "Run annals verify --evidence FILE to save the proof, and show it to the other members of the space")
+            hint: "\(state) The store keeps the proof. Tell the other members of the space",
+            commandHint: "\(state) Run annals verify --evidence FILE to save the proof, and show it to the other members of the space")
     }
 
     /// The evidence that stopped all exchanges; nil if there is none.

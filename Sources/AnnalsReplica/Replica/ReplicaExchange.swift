@@ -113,7 +113,7 @@ package struct ReplicaExchange {
 
     package init(_ db: Database, _ identities: NewIdentities) throws {
         guard let state = try ReplicaState.load(db) else {
-            throw AnnalsError(.notJoined, operation: "sync", "the store has not joined a space", hint: "Run annals join first")
+            throw AnnalsError.notJoined(operation: "sync")
         }
         self.db = db
         self.identities = identities
@@ -305,11 +305,20 @@ package struct ReplicaExchange {
 }
 
 extension AnnalsError {
+    /// The store is not a replica.
+    package static func notJoined(operation: String) -> AnnalsError {
+        AnnalsError(
+            .notJoined, operation: operation, "the store has not joined a space",
+            hint: "Create the agent with the address of the space (joining:)", commandHint: "Run annals join first")
+    }
+
     /// The relay's log differs from the one that was seen before, or is shorter.
     package static func relayRolledBack(operation: String) -> AnnalsError {
-        AnnalsError(
+        let state = "The relay was restored from an older backup. Nothing was changed, and local work can continue."
+        let effect = "to accept the relay and send it again what it lost"
+        return AnnalsError(
             .relayRolledBack, operation: operation, "the relay's log is shorter than the log seen before, or differs from it",
-            hint: "The relay was restored from an older backup. Nothing was changed, and local work can continue. "
-                + "Run annals sync --follow-relay to accept the relay and send it again what it lost")
+            hint: "\(state) Call sync(restoredRelay: .follow) \(effect)",
+            commandHint: "\(state) Run annals sync --follow-relay \(effect)")
     }
 }

@@ -26,7 +26,9 @@ package enum SpaceKeyFile {
         do {
             return try SpaceKeyRing(text: String(decoding: data, as: UTF8.self))
         } catch {
-            throw AnnalsError(.missingKey, "\(path) \(error)", hint: "annals key new creates such a file")
+            throw AnnalsError(
+                .missingKey, "\(path) \(error)", hint: "Each line of such a file is the line of a SpaceKey",
+                commandHint: "annals key new creates such a file")
         }
     }
 }
@@ -56,7 +58,8 @@ extension AnnalsError {
     package static func keyNeeded(for space: SpaceName, _ id: UInt64, operation: String) -> AnnalsError {
         AnnalsError(
             .missingKey, operation: operation, "the space \(space) is encrypted with the key \(SpaceKey.name(of: id)), and no key is given",
-            hint: operation == "sync"
+            hint: "Give the space's keys in SpaceAddress.spaceKeys and Store.Configuration.spaceKeys; nothing was changed",
+            commandHint: operation == "sync"
                 ? "Open the store with the key, or leave and join again with --space-key-file; nothing was changed"
                 : "Give the space's key file with --space-key-file; nothing was changed")
     }
@@ -73,6 +76,7 @@ extension AnnalsError {
     package static func notSealed(_ space: SpaceName, operation: String) -> AnnalsError {
         AnnalsError(
             .configuration, operation: operation, "the space \(space) is not encrypted: its relay can read it even if a key is given",
-            hint: "Omit --space-key-file, or create a new space with it; nothing was changed")
+            hint: "Give no spaceKeys, or create a new space with them; nothing was changed",
+            commandHint: "Omit --space-key-file, or create a new space with it; nothing was changed")
     }
 }

@@ -79,7 +79,8 @@ package struct SuspectSnapshot: TranslatableError {
             .corruptBatch, operation: operation,
             "the entry at position \(position), by \(author), does not follow the newest entry of that replica in the snapshot "
                 + "at position \(snapshot), with which this replica began: the snapshot is wrong, or the relay left an entry out",
-            hint: "Nothing was applied, and local work can continue. Run annals verify --space on the store of another member to compare; "
-                + "the relay's operator can see who made the snapshot", underlying: self)
+            hint: "Nothing was applied, and local work can continue. Ask the relay's operator, who can see who made the snapshot",
+            commandHint: "Nothing was applied, and local work can continue. Run annals verify --space on the store of another member to "
+                + "compare; the relay's operator can see who made the snapshot", underlying: self)
     }
 }

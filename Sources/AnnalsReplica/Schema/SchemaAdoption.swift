@@ -37,7 +37,7 @@ package enum SchemaAdoption {
         if let refused = report.tables.first(where: { !$0.isTracked }) {
             throw AnnalsError(
                 .schemaRefused, operation: "sync", "the space's new table \(refused.name) cannot be tracked here",
-                hint: "annals track prints the reason")
+                hint: "track(.all, options: .init(isDryRun: true)) reports the reason", commandHint: "annals track prints the reason")
         }
         try names.save(additions, db)
     }

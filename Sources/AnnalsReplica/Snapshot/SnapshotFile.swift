@@ -204,7 +204,8 @@ package enum SnapshotFile {
         guard let format = facts["format"].flatMap(Int64.fromDatabaseValue) else { throw notASnapshot }
         guard format <= currentFormat else {
             throw AnnalsError(
-                .newerFormat, operation: "clone", "the space's snapshot has a newer format (\(format))", hint: "Update annals")
+                .newerFormat, operation: "clone", "the space's snapshot has a newer format (\(format))",
+                hint: "Use a newer version of Annals", commandHint: "Update annals")
         }
         guard format == currentFormat, try db.tableExists(authors) else { throw olderFormat(format) }
         guard let position = facts["position"].flatMap(Int64.fromDatabaseValue), SchemaLimits.positions.contains(position),
@@ -238,7 +239,8 @@ package enum SnapshotFile {
     private static func olderFormat(_ format: Int64) -> AnnalsError {
         AnnalsError(
             .corruptBatch, operation: "clone", "the space's snapshot has the format \(format), which this program no longer supports",
-            hint: "Create the space again with this version of annals: run annals join with a store that has its rows")
+            hint: "Create the space again with this version of Annals: join it with a store that has its rows",
+            commandHint: "Create the space again with this version of annals: run annals join with a store that has its rows")
     }
 
     package static var otherRows: AnnalsError {

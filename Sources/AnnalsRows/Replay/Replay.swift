@@ -103,9 +103,7 @@ public enum Replay {
             try schema.makeTables()
             let changes = try NetChanges(db, tables: tables)
             let copy = HistoryCopy(db, schema: SchemaCopy.target, changes: changes) { mismatch in
-                throw AnnalsError(
-                    .diverged, operation: "replay", "the rows differ from history: \(mismatch.message)",
-                    hint: "Run annals verify")
+                throw StoreError.toVerify(.diverged, operation: "replay", "the rows differ from history: \(mismatch.message)")
             }
             outcome.rows += try copy.move(.back, through: changes.unrecordedParts())
             let all = bounds.latest.number - token.number

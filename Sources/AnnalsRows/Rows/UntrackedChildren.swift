@@ -152,6 +152,7 @@ package final class UntrackedChildren {
         AnnalsError(
             .constraint, operation: "sync",
             "rows of \(reference.parent) \(what), rows of \(reference.table) refer to them, and \(reference.table) is not tracked",
-            hint: "Run annals track for \(reference.table), or delete these rows of \(reference.table); nothing was changed")
+            hint: "Track \(reference.table) with track(_:), or delete these rows of \(reference.table); nothing was changed",
+            commandHint: "Run annals track for \(reference.table), or delete these rows of \(reference.table); nothing was changed")
     }
 }

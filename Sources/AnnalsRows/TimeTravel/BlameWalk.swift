@@ -33,7 +33,9 @@ package struct BlameWalk {
         self.db = db
         let tables = try TrackedTables.load(db)
         guard let entry = tables.table(named: name) else {
-            throw AnnalsError(.notTracked, operation: "blame", "the table \(name) is not tracked", hint: "annals status lists the tables")
+            throw AnnalsError(
+                .notTracked, operation: "blame", "the table \(name) is not tracked", hint: "status() lists the tracked tables",
+                commandHint: "annals status lists the tables")
         }
         let definition = entry.definition
         guard given.count == definition.primaryKey.count, !given.contains(.null) else {

@@ -66,7 +66,8 @@ package struct ManualEdit {
         let name = Self.text(key(of: row), table.primaryKey.map { table.columns[$0].name })
         return AnnalsError(
             .constraint, operation: "resolve", "the row \(name) of \(table.name) cannot \(what): \(reason)",
-            hint: "Nothing was changed; change the rows that prevent it first, or --set other values")
+            hint: "Nothing was changed; change the rows that prevent it first, or give other values in setting:",
+            commandHint: "Nothing was changed; change the rows that prevent it first, or --set other values")
     }
 
     // MARK: References

@@ -204,6 +204,7 @@ struct RevertObstacles {
         return AnnalsError(
             .rowsDiffer, operation: "revert",
             "transaction \(number) cannot be reverted, because rows were changed after it: \(named.joined(separator: "; "))\(rest)",
-            hint: "Nothing was changed; --force overwrites later changes")
+            hint: "Nothing was changed; force: true overwrites later changes",
+            commandHint: "Nothing was changed; --force overwrites later changes")
     }
 }

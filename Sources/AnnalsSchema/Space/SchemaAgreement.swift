@@ -14,7 +14,7 @@ package enum SchemaAgreement {
             guard let theirs = space.table(first: entry.first.name) else {
                 throw refused(
                     operation, "the table \(entry.definition.name) is tracked here but is not in the space",
-                    "Run annals untrack for it")
+                    "Call untrack(_:) for it", commandHint: "Run annals untrack for it")
             }
             if let difference = difference(entry.first, theirs.first) {
                 throw refused(
@@ -26,8 +26,8 @@ package enum SchemaAgreement {
         }
     }
 
-    package static func refused(_ operation: String, _ message: String, _ hint: String) -> AnnalsError {
-        AnnalsError(.schemaRefused, operation: operation, message, hint: hint)
+    package static func refused(_ operation: String, _ message: String, _ hint: String, commandHint: String? = nil) -> AnnalsError {
+        AnnalsError(.schemaRefused, operation: operation, message, hint: hint, commandHint: commandHint)
     }
 
     /// The difference in a few words; nil if there is none that affects rows.

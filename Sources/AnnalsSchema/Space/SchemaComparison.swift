@@ -67,15 +67,16 @@ package struct SchemaComparison: Sendable {
         let fewer = theirs.columns.filter { own.columnIndex(of: $0.name) == nil }
         let names = (more + fewer).map(\.name).sorted().joined(separator: ", ")
         func refuse(_ difference: String) -> AnnalsError {
-            var hint =
+            let message = "the table \(entry.definition.name) differs from the space's declaration: \(difference)"
+            let hint =
                 "Declare it here as in the space. A space accepts new tables, new columns that may be NULL or have a "
                 + "constant default, and renames; other changes need another space: leave this one, migrate, and join the other"
-            if more.count == 1, fewer.count == 1 {
-                let old = space.present(fewer[0].name, of: theirs.name)
-                hint = "If it was renamed: annals migrate STORE --rename \(entry.definition.name).\(old)=\(more[0].name). " + hint
-            }
+            guard more.count == 1, fewer.count == 1 else { return SchemaAgreement.refused(operation, message, hint) }
+            let (table, old, new) = (entry.definition.name, space.present(fewer[0].name, of: theirs.name), more[0].name)
+            let rename = ".column(\"\(old)\", of: \"\(table)\", to: \"\(new)\")"
             return SchemaAgreement.refused(
-                operation, "the table \(entry.definition.name) differs from the space's declaration: \(difference)", hint)
+                operation, message, "If it was renamed: migrate(label:renames:) with \(rename). \(hint)",
+                commandHint: "If it was renamed: annals migrate STORE --rename \(table).\(old)=\(new). \(hint)")
         }
         guard fewer.allSatisfy({ missingSchema.has($0.name, of: own.name) }), more.allSatisfy(SchemaAdditions.isOptional) else {
             throw refuse("its columns (\(names))")

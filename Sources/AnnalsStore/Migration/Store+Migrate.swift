@@ -136,7 +136,8 @@ struct Migrating {
             guard try Set(OwnObjects.all(db)).isSuperset(of: own) else {
                 throw AnnalsError(
                     .schemaRefused, operation: "migrate", "the migration drops tables of Annals",
-                    hint: "Use annals untrack for that; nothing was changed")
+                    hint: "Use untrack() for that; nothing was changed",
+                    commandHint: "Use annals untrack for that; nothing was changed")
             }
             try tables.finish()
             try track(notIn: before)
@@ -169,7 +170,8 @@ struct Migrating {
         guard let refused = report.first(where: { !$0.isTracked }) else { return }
         throw AnnalsError(
             .schemaRefused, operation: "migrate", "the table \(refused.name) cannot be tracked",
-            hint: "annals track --dry-run prints the reason")
+            hint: "track(.all, options: .init(isDryRun: true)) reports the reason",
+            commandHint: "annals track --dry-run prints the reason")
     }
 
     /// - Parameter before: violations that existed before the migration.

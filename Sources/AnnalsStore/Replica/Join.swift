@@ -92,12 +92,14 @@ extension Store {
             throw AnnalsError(
                 .rowsDiffer, operation: "leave",
                 "the space does not have all changes of this store; transactions that were not sent: \(unsent)",
-                hint: "Run annals sync first; annals leave --force leaves anyway, and they stay in the rows and are not sent")
+                hint: "Call sync() first; leave(force: true) leaves anyway, and they stay in the rows and are not sent",
+                commandHint: "Run annals sync first; annals leave --force leaves anyway, and they stay in the rows and are not sent")
         }
         guard try !UnverifiedRows.isNoted(db) else {
             throw AnnalsError(
                 .rowsDiffer, operation: "leave", "another program wrote rows that were not captured, and the space may not have them",
-                hint: "Run annals sync first; annals leave --force leaves anyway")
+                hint: "Call sync() first; leave(force: true) leaves anyway",
+                commandHint: "Run annals sync first; annals leave --force leaves anyway")
         }
         let missingSchema = try MissingSchema.load(db)
         guard missingSchema.isEmpty else {
@@ -106,17 +108,25 @@ extension Store {
                 .waitingForMigration, operation: "leave",
                 "the store does not have \(names) of the space, and the values that it stores for them would be lost",
                 hint:
+                    "Migrate first; leave(force: true) leaves anyway, and joining with schema: .additions gets the values back from "
+                    + "the space",
+                commandHint:
                     "Migrate first; annals leave --force leaves anyway, and annals join --schema additions gets the values back from "
                     + "the space"
             )
         }
     }
 
-    static var nothingTracked: AnnalsError {
-        AnnalsError(.notTracked, operation: "join", "no table is tracked", hint: "Run annals track first")
+    package static var nothingTracked: AnnalsError {
+        AnnalsError(
+            .notTracked, operation: "join", "no table is tracked", hint: "Call track(_:) first", commandHint: "Run annals track first")
     }
 
-    static var alreadyJoined: AnnalsError {
-        AnnalsError(.alreadyJoined, operation: "join", "the store has already joined a space", hint: "Run annals leave first")
+    package static var alreadyJoined: AnnalsError { mustLeave("join", "the store has already joined a space") }
+
+    /// The error for what a replica may do only after it has left its space.
+    static func mustLeave(_ operation: String, _ message: String) -> AnnalsError {
+        AnnalsError(
+            .alreadyJoined, operation: operation, message, hint: "Call leave() first", commandHint: "Run annals leave first")
     }
 }

@@ -232,7 +232,7 @@ extension Store {
 
     static var joinedElsewhere: AnnalsError {
         AnnalsError(
-            .busy, operation: "join", "another program is joining this store", hint: "Run annals join again when it is done",
-            isRetryable: true)
+            .busy, operation: "join", "another program is joining this store", hint: "Join again when it is done",
+            commandHint: "Run annals join again when it is done", isRetryable: true)
     }
 }

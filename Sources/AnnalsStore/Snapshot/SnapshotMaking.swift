@@ -103,9 +103,8 @@ private struct SnapshotMaking {
 
     private func copying(_ changes: NetChanges) -> HistoryCopy {
         HistoryCopy(db, schema: SchemaCopy.target, changes: changes) { mismatch in
-            throw AnnalsError(
-                .diverged, operation: "snapshot", "the rows differ from the log and the outbox: \(mismatch.message)",
-                hint: "Run annals verify")
+            throw StoreError.toVerify(
+                .diverged, operation: "snapshot", "the rows differ from the log and the outbox: \(mismatch.message)")
         }
     }
 

@@ -106,7 +106,9 @@ extension Store {
         try await managed("resolve") { db, step in
             let found = try StoreSchema.isReplica(db) ? ConflictJournal.find(db, id, step.tables()) : nil
             guard let conflict = found else {
-                throw AnnalsError(.usage, operation: "resolve", "there is no conflict \(id)", hint: "annals conflicts lists them")
+                throw AnnalsError(
+                    .usage, operation: "resolve", "there is no conflict \(id)", hint: "conflicts(limit:) returns the conflicts",
+                    commandHint: "annals conflicts lists them")
             }
             try step.recordExternal()
             let tables = try step.tables()

@@ -161,7 +161,8 @@ extension Store {
             throw AnnalsError(
                 .schemaRefused, operation: "migrate",
                 "the migrations have changed, so \(path) would be erased, but it belongs to the space \(space)",
-                hint: "Run annals leave, or remove the file; nothing was changed")
+                hint: "Open it without eraseDatabaseOnSchemaChange and call leave(), or remove the file; nothing was changed",
+                commandHint: "Run annals leave, or remove the file; nothing was changed")
         }
         try blocking("migrate") { database in try database.erase() }
         schema.forget()

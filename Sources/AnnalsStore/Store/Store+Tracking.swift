@@ -31,8 +31,7 @@ extension Store {
         try await translated("untrack") {
             try await database.writeWithoutTransaction { db in
                 if try Self.isReplica(db, isToEnd: tables == nil) {
-                    throw AnnalsError(
-                        .alreadyJoined, operation: "untrack", "the store has joined a space", hint: "Run annals leave first")
+                    throw Self.mustLeave("untrack", "the store has joined a space")
                 }
                 do {
                     return try Tracking.untrack(db, tables)
@@ -51,7 +50,8 @@ extension Store {
     private static var damagedTables: AnnalsError {
         AnnalsError(
             .corruptBatch, operation: "untrack", "Annals' own tables in this file are corrupt",
-            hint: "Run annals untrack without table names: it removes everything of Annals from the file and keeps your rows")
+            hint: "Call untrack() without table names: it removes everything of Annals from the file and keeps your rows",
+            commandHint: "Run annals untrack without table names: it removes everything of Annals from the file and keeps your rows")
     }
 
     /// - Parameter isToEnd: if true, a replica that cannot be read, and so cannot leave its space, does not count as a replica.

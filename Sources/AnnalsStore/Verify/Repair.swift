@@ -33,7 +33,7 @@ public enum RepairStep: Hashable, Sendable {
         case .rebuildIndexes: "rebuild the file's indexes from its rows"
         case .recreateTables(let names): "create \(names.joined(separator: ", ")) again, empty"
         case .removeTriggers(let tables):
-            "remove Annals' triggers from \(tables.joined(separator: ", ")): history is lost, and annals track starts a new one"
+            "remove Annals' triggers from \(tables.joined(separator: ", ")): history is lost, and tracking them again starts a new one"
         case .restoreTriggers(let tables): "restore the capture triggers of \(tables.joined(separator: ", "))"
         case .beginHistoryAnew: "start history again with the current rows: older tokens expire, and consumers start over"
         case .beginPushAnew: "rebuild the push under way"

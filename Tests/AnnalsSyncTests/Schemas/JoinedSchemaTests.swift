@@ -49,7 +49,8 @@ import Testing
             let error = await #expect(throws: AnnalsError.self) { _ = try await world.joining("joining").join(store, existing: existing) }
             #expect(error?.code == .schemaRefused)
             #expect(error?.message == "the store does not have item.color, note of the space")
-            #expect(error?.hint?.contains("--schema additions") == true)
+            #expect(error?.hint?.contains("schema: .additions") == true)
+            #expect(error?.commandHint?.contains("--schema additions") == true)
         }
         #expect(try await store.replicaState() == nil)
         #expect(try await store.verify().isEmpty)
