@@ -63,7 +63,7 @@ import Testing
         } catch {
             guard kind.isSeenByRelay, case .problem(let problem, _) = error else { throw error }
             #expect(problem.code == "bad-snapshot")
-            return (state.position, OtherSnapshotRelay(base: world.relay, file: packed, position: state.position))
+            return (state.position, AlteredRelay.handingOut(packed, at: state.position, world.relay))
         }
     }
 
@@ -148,38 +148,11 @@ import Testing
         try world.outside(0, "INSERT INTO note VALUES('b', 'x')")
         try await world.settle()
         _ = try await bring(.missingTable, world)
-        let relay = NewestSnapshotOnly(base: world.relay)
+        let relay = AlteredRelay.newestSnapshotOnly(world.relay)
         let error = await #expect(throws: AnnalsError.self) {
             _ = try await world.joining("clone", over: relay).clone(to: world.folder.file("clone.db"))
         }
         #expect(error?.code == .corruptBatch, "\(String(describing: error))")
         #expect(!FileManager.default.fileExists(atPath: world.folder.file("clone.db")))
-    }
-}
-
-/// Hands out its own file as the newest snapshot.
-struct OtherSnapshotRelay: ForwardingTransport {
-    let base: any RelayTransport
-    let file: String
-    let position: Position
-
-    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        do {
-            try Data(contentsOf: URL(fileURLWithPath: file)).write(to: URL(fileURLWithPath: path))
-        } catch {
-            throw .localFile("\(error)", isDiskFull: false)
-        }
-        return position
-    }
-}
-
-/// Has no older snapshot.
-struct NewestSnapshotOnly: ForwardingTransport {
-    let base: any RelayTransport
-
-    func downloadSnapshot(
-        atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) -> Position {
-        throw .problem(Problem(.noSnapshot), retryAfter: nil)
     }
 }

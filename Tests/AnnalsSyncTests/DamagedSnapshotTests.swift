@@ -51,10 +51,10 @@ import Testing
         let packed = world.folder.file("made.zst")
         _ = try Compression.compressFile(at: plain, to: packed)
         // An honest relay would refuse some of them.
-        let relay = OtherSnapshotRelay(base: world.relay, file: packed, position: state.position)
+        let relay = AlteredRelay.handingOut(packed, at: state.position, world.relay)
 
         do {
-            _ = try await world.joining("only", over: NewestSnapshotOnly(base: relay)).clone(to: world.folder.file("only.db"))
+            _ = try await world.joining("only", over: AlteredRelay.newestSnapshotOnly(relay)).clone(to: world.folder.file("only.db"))
         } catch let error as AnnalsError {
             #expect([.corruptBatch, .diverged, .schemaRefused, .newerFormat].contains(error.code), "\(note): \(error)")
         }

@@ -90,8 +90,8 @@ import Testing
         try await world.sync(1)
         _ = try await world.stores[0].updateOutbox()
         if Bool.random(using: &chance) {
-            let failing = FailingRelay(
-                world.relay, failing: Int.random(in: 1...4, using: &chance), Bool.random(using: &chance) ? .after : .before)
+            let failing = AlteredRelay.failing(
+                world.relay, from: Int.random(in: 1...4, using: &chance), Bool.random(using: &chance) ? .after : .before)
             _ = try? await world.sync(0, over: failing)
         }
         try world.outside(0, "INSERT INTO item VALUES('e', 2, 'sweep', 0); UPDATE list SET name = 'office' WHERE id = 2")

@@ -124,24 +124,6 @@ import Testing
         #expect(error?.code == .schemaRefused)
     }
 
-    /// Does other work while the relay's answer is under way.
-    private struct SlowRelay: ForwardingTransport {
-        let base: any RelayTransport
-        let meanwhile: @Sendable () -> Void
-
-        func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
-            let answer = try await base.push(batch, seen: seen)
-            meanwhile()
-            return answer
-        }
-
-        func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-            let page = try await base.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
-            meanwhile()
-            return page
-        }
-    }
-
     @Test("what is written while an answer is on its way is noticed", arguments: ["push", "page", "empty page"])
     func meanwhile(_ answer: String) async throws {
         let pair = try await Pair()
@@ -154,9 +136,9 @@ import Testing
         default: break
         }
         let world = pair.world
-        let relay = SlowRelay(base: world.relay) {
-            do { try world.outside(0, "UPDATE item SET n = 2 WHERE id = 'b'") } catch { Issue.record(error) }
-        }
+        let relay = AlteredRelay(
+            base: world.relay,
+            after: { if [.push, .pull].contains($0.kind) { try world.outside(0, "UPDATE item SET n = 2 WHERE id = 'b'") } })
         let agent = SyncAgent(store: pair.store, transport: relay, environment: world.environment)
         try await agent.sync(answer == "push" ? .pushOnly : .pullOnly)
         try await pair.agent.sync(.pushOnly)

@@ -6,7 +6,6 @@ import AnnalsTesting
 import AnnalsWire
 import Foundation
 import GRDB
-import Synchronization
 import Testing
 
 @testable import AnnalsHTTP
@@ -23,14 +22,16 @@ import Testing
         let store = try Store(path: world.folder.file("newcomer.db"), configuration: configuration)
         try await store.write { db in try db.execute(sql: Self.schema) }
         _ = try await store.track(.all)
-        let relay = ChangedRelay(base: world.relay) { page in
-            page.head = Position.first
-            page.frames = Array(page.frames.prefix(1))
-            guard !page.frames.isEmpty else { return }
-            page.frames[0].firstIndex = 9
-            page.frames[0].receivedAt = 0
-        }
-        relay.hidesSnapshot.withLock { $0 = true }
+        let relay = AlteredRelay(
+            base: world.relay,
+            space: { space in (space.snapshot, space.head) = (nil, Position.first) },
+            page: { page, _ in
+                page.head = Position.first
+                page.frames = Array(page.frames.prefix(1))
+                guard !page.frames.isEmpty else { return }
+                page.frames[0].firstIndex = 9
+                page.frames[0].receivedAt = 0
+            })
         // So the space does not look like an unfinished one. The relay's snapshot has the same rows.
         guard case .recognised = try await world.joining("newcomer", over: relay).join(store) else {
             Issue.record("the space was made anew")
@@ -46,9 +47,16 @@ import Testing
         try await world.settle()
         try world.outside(1, "INSERT INTO note VALUES('c', 'x')")
         let state = try #require(await world.stores[1].replicaState())
-        let relay = ChangedRelay(base: world.relay) { $0.isLast = false }
-        relay.first.withLock { $0 = LogMark(lineage: state.lineage) }
-        relay.refuses.withLock { $0 = true }
+        // The first push gets no answer, later ones are refused, and every pull is answered like one of the whole log.
+        let relay = AlteredRelay(
+            base: world.relay,
+            before: { request in
+                guard request.kind == .push else { return }
+                guard request.ofKind > 1 else { throw TransportError.unreachable("lost", wasSent: true) }
+                throw TransportError.problem(Problem(.notPermitted), retryAfter: nil)
+            },
+            ask: { position, seen in (position, seen) = (.zero, LogMark(lineage: state.lineage)) },
+            page: { page, _ in (page.after, page.isLast) = (.zero, false) })
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(1, .pushOnly, over: relay) }
         #expect(error?.code == .corruptBatch, "\(String(describing: error))")
         try await world.settle()
@@ -63,10 +71,12 @@ import Testing
             part: BatchPart(number: 1, count: 3))
         batch.append(body: body.finish(), base: .zero, footprint: Footprint())
         let bytes = try batch.finish().bytes
-        let relay = ChangedRelay(base: world.relay) { page in
-            page.frames = [LogFrame(firstPosition: Position(1), acceptedCount: 1, receivedAt: 0, batch: bytes)]
-            page.head = Position(7)
-        }
+        let relay = AlteredRelay(
+            base: world.relay,
+            page: { page, _ in
+                page.frames = [LogFrame(firstPosition: Position(1), acceptedCount: 1, receivedAt: 0, batch: bytes)]
+                page.head = Position(7)
+            })
         let state = try #require(await world.stores[0].replicaState())
         let log = BoundedLog(last: Position(1), of: relay)
         await #expect {
@@ -96,46 +106,5 @@ import Testing
         #expect(relay.relayTime(response) == nil)
         #expect(throws: TransportError.self) { try relay.snapshotPosition(response) }
         #expect(relay.retryAfter(response) ?? .zero == .zero)
-    }
-}
-
-/// Hands out changed pages.
-private final class ChangedRelay: ForwardingTransport {
-    let base: any RelayTransport
-    let change: @Sendable (inout Page) -> Void
-    /// Whether it says that the space has no snapshot and only one entry.
-    let hidesSnapshot = Mutex(false)
-    /// Answers every pull like the first, with this mark.
-    let first = Mutex<LogMark?>(nil)
-    /// Whether the first push gets no answer, and later ones are refused.
-    let refuses = Mutex(false)
-    private let pushes = Mutex(0)
-
-    init(base: any RelayTransport, change: @escaping @Sendable (inout Page) -> Void) {
-        self.base = base
-        self.change = change
-    }
-
-    func describe() async throws(TransportError) -> SpaceDescription {
-        var description = try await base.describe()
-        if hidesSnapshot.withLock({ $0 }) { (description.snapshot, description.head) = (nil, Position.first) }
-        return description
-    }
-
-    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
-        guard refuses.withLock({ $0 }) else { return try await base.push(batch, seen: seen) }
-        let number = pushes.withLock { pushes in
-            pushes += 1
-            return pushes
-        }
-        guard number > 1 else { throw .unreachable("lost", wasSent: true) }
-        throw .problem(Problem(.notPermitted), retryAfter: nil)
-    }
-
-    func pull(after: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        let first = first.withLock { $0 }
-        var page = try await base.pull(after: first?.position ?? after, seen: first ?? seen, byteLimit: byteLimit, wait: wait)
-        change(&page)
-        return page
     }
 }

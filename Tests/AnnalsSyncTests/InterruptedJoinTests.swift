@@ -86,14 +86,14 @@ struct InterruptedJoinTests {
     func abandoned() async throws {
         let shop = try Shop()
         let (one, two) = (try await shop.store("one"), try await shop.store("two"))
-        _ = await Self.code { _ = try await shop.join(one, over: FailingRelay(shop.relay, failing: 4)) }
+        _ = await Self.code { _ = try await shop.join(one, over: AlteredRelay.failing(shop.relay, from: 4)) }
         try await one.leave()
         // The first join may still be under way.
         #expect(await Self.code { _ = try await shop.join(two) } == .spaceUnfinished)
         let stranger = try await shop.store("other", rows: "", schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, more);")
         let later = try shop.reopened(two, after: .seconds(3_600))
         #expect(await Self.code { _ = try await shop.join(shop.reopened(stranger, after: .seconds(3_600))) } == .spaceUnfinished)
-        #expect(await Self.code { _ = try await shop.join(later, over: FailingRelay(shop.relay, failing: 3)) } != nil)
+        #expect(await Self.code { _ = try await shop.join(later, over: AlteredRelay.failing(shop.relay, from: 3)) } != nil)
         #expect(Self.isCreated(try await shop.join(later)))
         #expect(try await shop.clone() == ["two"])
         try shop.write("two", "INSERT INTO item VALUES(2, 'more')")
@@ -108,7 +108,7 @@ struct InterruptedJoinTests {
     func abandonedByLineage() async throws {
         let shop = try Shop()
         let store = try await shop.store("one")
-        _ = await Self.code { _ = try await shop.join(store, over: FailingRelay(shop.relay, failing: 4)) }
+        _ = await Self.code { _ = try await shop.join(store, over: AlteredRelay.failing(shop.relay, from: 4)) }
         let stage = try #require(try await store.creationStage())
         try await store.abandonSpace(.random())
         #expect(try await store.creationStage() == stage)
@@ -122,11 +122,11 @@ struct InterruptedJoinTests {
     /// The requests are describe, create, push, upload.
     private static let requests = 4
 
-    @Test("the same store joins again, with what was written meanwhile", arguments: 1...requests, FailingRelay.Moment.allCases)
-    func again(_ number: Int, _ moment: FailingRelay.Moment) async throws {
+    @Test("the same store joins again, with what was written meanwhile", arguments: 1...requests, AlteredRelay.Moment.allCases)
+    func again(_ number: Int, _ moment: AlteredRelay.Moment) async throws {
         let shop = try Shop()
         let store = try await shop.store("here")
-        let failing = FailingRelay(shop.relay, failing: number, moment)
+        let failing = AlteredRelay.failing(shop.relay, from: number, moment)
         await #expect(throws: AnnalsError.self) { _ = try await shop.join(store, over: failing) }
         #expect(failing.requests == number)
         try shop.write("here", "INSERT INTO item VALUES(2, 'meanwhile')")
@@ -143,7 +143,7 @@ struct InterruptedJoinTests {
     func uploaded() async throws {
         let shop = try Shop()
         let store = try await shop.store("here")
-        let failing = FailingRelay(shop.relay, failing: Self.requests, .after)
+        let failing = AlteredRelay.failing(shop.relay, from: Self.requests, .after)
         await #expect(throws: AnnalsError.self) { _ = try await shop.join(store, over: failing) }
         let path = shop.folder.file("early.db")
         _ = try await shop.joining("early").clone(to: path)
@@ -161,7 +161,7 @@ struct InterruptedJoinTests {
         let shop = try Shop()
         let first = try await shop.store("first")
         // The space exists, and its log is empty.
-        let failing = FailingRelay(shop.relay, failing: number, number == 2 ? .after : .before)
+        let failing = AlteredRelay.failing(shop.relay, from: number, number == 2 ? .after : .before)
         await #expect(throws: AnnalsError.self) { _ = try await shop.join(first, over: failing) }
         let second = try await shop.store("second")
         #expect(Self.isCreated(try await shop.join(second)))
@@ -178,7 +178,7 @@ struct InterruptedJoinTests {
         let second = try await shop.store("second")
         _ = try await shop.relay.create()
         // The first store has copied its rows and sends its entry. At this moment the second one joins, and finishes first.
-        let late = LateRelay(shop.relay) { _ = try await shop.join(second) }
+        let late = AlteredRelay(base: shop.relay, before: { if $0.kind == .push { _ = try await shop.join(second) } })
         #expect(await Self.code { _ = try await shop.join(first, over: late) } == .rowsDiffer)
         #expect(try await first.replicaState() == nil)
         #expect(try await shop.clone() == ["second"])
@@ -191,7 +191,7 @@ struct InterruptedJoinTests {
     func unfinished() async throws {
         let shop = try Shop()
         let first = try await shop.store("first")
-        let failing = FailingRelay(shop.relay, failing: Self.requests, .before)
+        let failing = AlteredRelay.failing(shop.relay, from: Self.requests)
         await #expect(throws: AnnalsError.self) { _ = try await shop.join(first, over: failing) }
         let second = try await shop.store("second")
         #expect(await Self.code { _ = try await shop.join(second) } == .spaceUnfinished)
@@ -206,7 +206,7 @@ struct InterruptedJoinTests {
     func elsewhere() async throws {
         let shop = try Shop()
         let store = try await shop.store("here")
-        let failing = FailingRelay(shop.relay, failing: Self.requests, .before)
+        let failing = AlteredRelay.failing(shop.relay, from: Self.requests)
         await #expect(throws: AnnalsError.self) { _ = try await shop.join(store, over: failing) }
         let other = try Shop()
         #expect(Self.isCreated(try await other.join(store)))
@@ -298,21 +298,5 @@ struct InterruptedJoinTests {
         _ = try await shop.joining("here").join(store, existing: .theirs)
         #expect(try await Self.names(store) == ["other"])
         #expect(try await store.foreignKeyViolations().isEmpty)
-    }
-}
-
-/// A relay that does something else before its first push.
-private final class LateRelay: ForwardingTransport {
-    let base: any RelayTransport
-    private let interlude: @Sendable () async throws -> Void
-
-    init(_ relay: LocalRelay, interlude: @escaping @Sendable () async throws -> Void) {
-        base = relay
-        self.interlude = interlude
-    }
-
-    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
-        do { try await interlude() } catch { throw .notARelay("\(error)") }
-        return try await base.push(batch, seen: seen)
     }
 }

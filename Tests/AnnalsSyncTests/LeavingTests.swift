@@ -48,19 +48,10 @@ import Testing
 
     @Test func `a relay that cannot be told does not keep a store from leaving`() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
-        let transport = SilentRelay(base: world.relay)
+        let transport = AlteredRelay.failing(world.relay, .retire, error: .unreachable("no connection", wasSent: false))
         let untold = try await SyncAgent(store: world.stores[1], transport: transport, environment: world.environment).leave()
         #expect(untold?.code == .relayUnreachable)
         #expect(try await world.stores[1].replicaState() == nil)
-    }
-
-    /// Forwards everything except the message that a replica has left.
-    private struct SilentRelay: ForwardingTransport {
-        let base: any RelayTransport
-
-        func retire(_ replica: ReplicaID) async throws(TransportError) {
-            throw .unreachable("no connection", wasSent: false)
-        }
     }
 
     @Test func `what may have been written unseen keeps it`() async throws {

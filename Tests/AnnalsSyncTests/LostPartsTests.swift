@@ -28,7 +28,7 @@ import Testing
         let first = isDelete ? "DELETE FROM note" : "INSERT INTO note VALUES('x', 'lost')"
         try world.outside(1, "\(first); INSERT INTO note VALUES('y', 'lost'), ('z', 'lost')")
         try await world.sync(1)
-        let relay = FaultyRelay(world.relay, pageBytes: 1, failingPull: count + 1)
+        let relay = AlteredRelay.failing(world.relay, .pull, from: count + 1, pageBytes: 1)
         await #expect(throws: AnnalsError.self) { try await world.sync(0, .pullOnly, over: relay) }
         #expect(try await kept(world) == count)
         return try LocalRelay(folder: world.folder.file("backup"), space: world.space)
@@ -53,7 +53,7 @@ import Testing
             try insert(world, 2, ["other \(number)"])
             try await world.sync(2, over: relay)
         }
-        let summary = try await world.sync(0, over: FaultyRelay(relay, failingPull: 5))
+        let summary = try await world.sync(0, over: AlteredRelay.failing(relay, .pull, from: 5))
         #expect(summary.pulled.transactions == others && summary.position.rawValue == Int64(others) + 1)
         #expect(try await kept(world) == 0)
         try await expectEqual(world, over: relay)
@@ -68,7 +68,7 @@ import Testing
         #expect(try await kept(world) == 0)
         try insert(world, 2, ["theirs", "as well", "and more"])
         try await world.sync(2, over: relay)
-        let faulty = FaultyRelay(relay, pageBytes: 1, failingPull: 3)
+        let faulty = AlteredRelay.failing(relay, .pull, from: 3, pageBytes: 1)
         await #expect(throws: AnnalsError.self) { try await world.sync(0, over: faulty) }
         #expect(try await world.rows(0, "SELECT position FROM annals_parts ORDER BY 1") == [[4.databaseValue], [5.databaseValue]])
         try await expectEqual(world, over: relay)
@@ -103,7 +103,7 @@ import Testing
         try await world.sync(2, over: relay)
         for direction in [SyncDirection.both, .pullOnly] {
             let error = await #expect(throws: AnnalsError.self) {
-                try await world.sync(0, direction, over: FaultyRelay(relay, pageBytes: isFirst ? .max : 1))
+                try await world.sync(0, direction, over: AlteredRelay(base: relay, pageBytes: isFirst ? .max : 1))
             }
             #expect(error?.code == .relayRolledBack)
             #expect(try await kept(world) == 0)

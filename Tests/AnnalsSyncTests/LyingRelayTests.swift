@@ -29,11 +29,24 @@ import Testing
     func `an older answer is not believed, and nothing of the push gets lost`(outcome: PushAnswer.Outcome) async throws {
         let world = try await world(2)
         let before = try #require(await world.stores[0].replicaState())
-        let relay = RepeatingRelay(base: world.relay, outcome)
+        // Answers each push like the first one, except for the outcome.
+        let repeats = Mutex(false)
+        let first = Mutex<PushAnswer?>(nil)
+        let relay = AlteredRelay(
+            base: world.relay,
+            answer: { batch, seen in
+                if repeats.withLock({ $0 }), var answer = first.withLock({ $0 }) {
+                    answer.outcome = outcome
+                    return answer
+                }
+                let answer = try await world.relay.push(batch, seen: seen)
+                first.withLock { $0 = $0 ?? answer }
+                return answer
+            })
         try note(world, 0, "one")
         try await world.sync(0, over: relay)
         try note(world, 0, "two")
-        relay.repeats.withLock { $0 = true }
+        repeats.withLock { $0 = true }
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
         #expect(error?.code == .notARelay && error?.isRetryable == true, "\(String(describing: error))")
         let after = try #require(await world.stores[0].replicaState())
@@ -52,7 +65,7 @@ import Testing
             try await world.sync(0)
         }
         let state = try #require(await world.stores[1].replicaState())
-        let relay = OmittingRelay(base: world.relay, position: state.position.advanced(by: left + 1))
+        let relay = AlteredRelay.omitting(state.position.advanced(by: left + 1), world.relay)
         if left == 2 {
             // The newest entry of all is left out. No later entry reveals this, until its author writes again.
             try await world.sync(1, over: relay)
@@ -92,7 +105,15 @@ import Testing
         // The relay shows replica 3 the entry of replica 0 from the other world.
         let entry = try #require(await world.relay.pull(after: .zero, seen: seen(world, 0), byteLimit: 1 << 20, wait: nil).frames.last)
         let digest = try await world.stores[3].digest()
-        let error = await #expect(throws: AnnalsError.self) { try await world.sync(3, over: CrossingRelay(base: other, entry: entry)) }
+        let relay = AlteredRelay(
+            base: other,
+            page: { page, _ in
+                var entry = entry
+                entry.firstPosition = page.lastPosition.next
+                page.head = entry.firstPosition
+                page.frames.append(entry)
+            })
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(3, over: relay) }
         #expect(error?.code == .relayInconsistent, "\(String(describing: error))")
         #expect(try await world.stores[3].digest() == digest)
         let evidence = try #require(await world.stores[3].logEvidence())
@@ -136,9 +157,18 @@ import Testing
         try note(world, 0, "one")
         try await world.sync(0)
         let state = try #require(await world.stores[1].replicaState())
-        let error = await #expect(throws: AnnalsError.self) {
-            try await world.sync(1, over: ForgingRelay(base: world.relay, position: state.position))
-        }
+        // Replaces the batch with one of its own in that member's name.
+        let relay = AlteredRelay(
+            base: world.relay,
+            page: { page, _ in
+                for (index, frame) in page.frames.enumerated() where frame.firstPosition == state.position.next {
+                    var bytes = frame.batch
+                    let header = try BatchHeader.parse(bytes)
+                    bytes[header.signature.lowerBound] ^= 1
+                    page.frames[index].batch = AlteredRelay.checksummed(bytes)
+                }
+            })
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(1, over: relay) }
         #expect(error?.code == .corruptBatch, "\(String(describing: error))")
         #expect(error?.message.contains("position \(state.position.next)") == true, "\(error?.message ?? "")")
         try await world.settle()
@@ -150,80 +180,24 @@ import Testing
     }
 }
 
-/// Answers each push like the first one, except for the outcome.
-private final class RepeatingRelay: ForwardingTransport {
-    let base: any RelayTransport
-    let outcome: PushAnswer.Outcome
-    let repeats = Mutex(false)
-    private let first = Mutex<PushAnswer?>(nil)
-
-    init(base: any RelayTransport, _ outcome: PushAnswer.Outcome) {
-        self.base = base
-        self.outcome = outcome
-    }
-
-    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
-        if repeats.withLock({ $0 }), var answer = first.withLock({ $0 }) {
-            answer.outcome = outcome
-            return answer
-        }
-        let answer = try await base.push(batch, seen: seen)
-        first.withLock { $0 = $0 ?? answer }
-        return answer
-    }
-}
-
-/// Leaves one entry out of the log, and renumbers the later ones.
-struct OmittingRelay: ForwardingTransport {
-    let base: any RelayTransport
-    let position: Position
-
-    func pull(after: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        // Its reader has not seen the real log.
-        let mark = LogMark(lineage: seen.lineage, replica: seen.replica)
-        let isBehind = after >= position
-        var page = try await base.pull(after: isBehind ? after.next : after, seen: mark, byteLimit: byteLimit, wait: wait)
-        page.after = after
-        page.frames = page.frames.compactMap { frame in
-            guard frame.firstPosition != position else { return nil }
-            var frame = frame
-            if frame.firstPosition > position { frame.firstPosition = frame.firstPosition.advanced(by: -1) }
-            return frame
-        }
-        if page.head >= position { page.head = page.head.advanced(by: -1) }
-        return page
-    }
-}
-
-/// Appends an entry to a log that its author did not push it to.
-private struct CrossingRelay: ForwardingTransport {
-    let base: any RelayTransport
-    let entry: LogFrame
-
-    func pull(after: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        var page = try await base.pull(after: after, seen: seen, byteLimit: byteLimit, wait: wait)
-        var entry = entry
-        entry.firstPosition = page.lastPosition.next
-        page.head = entry.firstPosition
-        page.frames.append(entry)
-        return page
-    }
-}
-
-/// Replaces a pushed batch of a member with a batch of its own in that member's name.
-private struct ForgingRelay: ForwardingTransport {
-    let base: any RelayTransport
-    let position: Position
-
-    func pull(after: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        var page = try await base.pull(after: after, seen: seen, byteLimit: byteLimit, wait: wait)
-        for (index, frame) in page.frames.enumerated() where frame.firstPosition == position.next {
-            var bytes = frame.batch
-            guard let header = try? BatchHeader.parse(bytes) else { continue }
-            bytes[header.signature.lowerBound] ^= 1
-            bytes.removeLast(8)
-            page.frames[index].batch = bytes + Digest.sha256(bytes[...]).bytes.prefix(8)
-        }
-        return page
+extension AlteredRelay {
+    /// Leaves one entry out of the log, and renumbers the later ones.
+    static func omitting(_ position: Position, _ base: any RelayTransport) -> AlteredRelay {
+        AlteredRelay(
+            base: base,
+            ask: { after, seen in
+                // Its reader has not seen the real log.
+                seen = LogMark(lineage: seen.lineage, replica: seen.replica)
+                if after >= position { after = after.next }
+            },
+            page: { page, _ in
+                page.frames = page.frames.compactMap { frame in
+                    guard frame.firstPosition != position else { return nil }
+                    var frame = frame
+                    if frame.firstPosition > position { frame.firstPosition = frame.firstPosition.advanced(by: -1) }
+                    return frame
+                }
+                if page.head >= position { page.head = page.head.advanced(by: -1) }
+            })
     }
 }

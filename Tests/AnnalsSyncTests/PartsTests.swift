@@ -53,7 +53,7 @@ import Testing
 
     @Test func `law 6: a transaction in parts arrives whole`() async throws {
         let world = try await world()
-        let relay = FaultyRelay(world.relay)
+        let relay = AlteredRelay(base: world.relay)
         let pushed = try await world.sync(0, over: relay).pushed
         #expect(pushed.transactions == 1 && pushed.changes == Self.rows - 1)
         #expect(relay.pushes > 5)
@@ -69,7 +69,7 @@ import Testing
     @Test func `law 6: a page may end in the middle, and no reader sees half`() async throws {
         let world = try await world()
         try await world.sync(0)
-        let relay = FaultyRelay(world.relay, pageBytes: 1, failingPull: 4)
+        let relay = AlteredRelay.failing(world.relay, .pull, from: 4, pageBytes: 1)
         await #expect(throws: AnnalsError.self) { try await world.sync(1, over: relay) }
         #expect(try await world.rows(1, "SELECT count(*) FROM item") == [[1.databaseValue]])
         #expect(try await world.rows(1, "SELECT count(*) FROM annals_parts") == [[3.databaseValue]])
@@ -77,7 +77,7 @@ import Testing
         // Local work continues meanwhile, and is pushed with the position before the parts as its base.
         try world.outside(1, "INSERT INTO item VALUES(\(Self.rows + 7), 'mine', NULL)")
         try world.reopen(1)
-        let rest = FaultyRelay(world.relay, pageBytes: 1)
+        let rest = AlteredRelay(base: world.relay, pageBytes: 1)
         try await world.sync(1, over: rest)
         let parts = try await world.relay.describe().head.rawValue - 2
         #expect(Int64(rest.pulls) < parts)
@@ -91,17 +91,17 @@ import Testing
         let push = try #require(try await world.stores[0].freezePush())
         #expect(push.parts > 5)
         for part in 1...push.parts {
-            for isAnswerLost in [false, true] {
-                let relay = FaultyRelay(world.relay, failingPush: part, isAnswerLost: isAnswerLost)
+            for moment in AlteredRelay.Moment.allCases {
+                let relay = AlteredRelay.failing(world.relay, .push, from: part, moment)
                 await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
                 try world.reopen(0)
                 #expect(try await parts(world) == push.parts)
-                let isThere = part == push.parts && isAnswerLost
+                let isThere = part == push.parts && moment == .after
                 #expect(try await world.relay.describe().head.rawValue == (isThere ? Int64(push.parts) + 1 : 1))
             }
         }
         // The first push reports that all parts arrived, and the last one that they are the same.
-        let relay = FaultyRelay(world.relay)
+        let relay = AlteredRelay(base: world.relay)
         #expect(try await world.sync(0, over: relay).pushed.transactions == 1)
         #expect(relay.pushes == 2)
         try await world.settle()
@@ -118,10 +118,10 @@ import Testing
             UPDATE item SET name = 'x' || id;
             UPDATE item SET name = 'name of ' || (\(Self.rows + 1) - id), note = 'swapped';
             """)
-        let relay = FaultyRelay(world.relay)
+        let relay = AlteredRelay(base: world.relay)
         try await world.sync(0, over: relay)
         #expect(relay.pushes > 5)
-        try await world.sync(1, over: FaultyRelay(world.relay, pageBytes: 1))
+        try await world.sync(1, over: AlteredRelay(base: world.relay, pageBytes: 1))
         try await expectEqual(world)
         #expect(try await world.rows(1, "SELECT name FROM item WHERE id = 1") == [["name of \(Self.rows)".databaseValue]])
     }
@@ -135,7 +135,7 @@ import Testing
         try world.outside(0, "UPDATE item SET note = 'ours ' || coalesce(note, '')")
         #expect(try await world.stores[0].prepareOutbox().outbox == 1)
         #expect(try await world.stores[0].verify().isEmpty)
-        let summary = try await world.sync(0, over: FaultyRelay(world.relay, pageBytes: 1))
+        let summary = try await world.sync(0, over: AlteredRelay(base: world.relay, pageBytes: 1))
         #expect(summary.refusals == 1 && summary.pushed.transactions == 1 && summary.conflicts == 1)
         try await world.settle()
         try await expectEqual(world)
@@ -149,7 +149,7 @@ import Testing
         try await world.sync(0)
         world.clock.advance(.seconds(1))
         try world.outside(1, "UPDATE item SET note = 'ours ' || id")
-        let relay = FaultyRelay(world.relay)
+        let relay = AlteredRelay(base: world.relay)
         let summary = try await world.sync(1, over: relay)
         #expect(summary.conflicts == Self.rows && relay.pushes > 10)
         try await world.settle()
@@ -185,7 +185,7 @@ import Testing
         // The second transaction is pushed without having seen the first one. It is ahead of the position and is not applied again.
         #expect(try await world.sync(1, .pushOnly).refusals == 0)
         try world.outside(1, "INSERT INTO item VALUES(5)")
-        try await world.sync(1, over: FaultyRelay(world.relay, pageBytes: 1))
+        try await world.sync(1, over: AlteredRelay(base: world.relay, pageBytes: 1))
         try await world.settle()
         try await expectEqual(world, rows: 1)
     }
@@ -193,7 +193,8 @@ import Testing
     @Test func `leaving with parts kept`() async throws {
         let world = try await world()
         try await world.sync(0)
-        await #expect(throws: AnnalsError.self) { try await world.sync(1, over: FaultyRelay(world.relay, pageBytes: 1, failingPull: 3)) }
+        let relay = AlteredRelay.failing(world.relay, .pull, from: 3, pageBytes: 1)
+        await #expect(throws: AnnalsError.self) { try await world.sync(1, over: relay) }
         try await world.stores[1].leave(force: true)
         let tables = try await world.rows(1, "SELECT name FROM sqlite_master WHERE name GLOB 'annals_*part*'")
         #expect(tables.isEmpty)
@@ -206,7 +207,7 @@ import Testing
         #expect(head > Position(5))
         for (position, rows) in [(Position(2), 1), (Position(4), 1), (Position(head.rawValue - 1), 1), (head, Self.rows)] {
             let path = world.folder.file("at-\(position).db")
-            let relay = FaultyRelay(world.relay, pageBytes: pageBytes)
+            let relay = AlteredRelay(base: world.relay, pageBytes: pageBytes)
             let replay = try await world.joining("r", over: relay).replay(to: position, output: path)
             #expect(replay.position == (rows == 1 ? Position(1) : head), "position \(position)")
             let count = try await Store(path: path).read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM item") }
@@ -240,9 +241,12 @@ import Testing
         let other = try #require(try await copy.freezePush())
         // The other copy starts its push again between any two parts of this one, until this one pauses.
         let isThrough = Mutex(false)
-        let relay = FaultyRelay(world.relay) { (number) async throws(TransportError) in
-            if number > 1, !isThrough.withLock({ $0 }) { _ = try await world.relay.push(other.batch, seen: other.seen) }
-        }
+        let relay = AlteredRelay(
+            base: world.relay,
+            before: { request in
+                guard request.kind == .push, request.ofKind > 1, !isThrough.withLock({ $0 }) else { return }
+                _ = try await world.relay.push(other.batch, seen: other.seen)
+            })
         let environment = SyncAgent.Environment(
             pause: { _ in
                 let isFirst = isThrough.withLock { isThrough in

@@ -51,10 +51,10 @@ import Testing
             INSERT INTO doc VALUES(2, 'before', 'small', NULL); INSERT INTO doc VALUES(3, 'large', \(value), 'beside');
             INSERT INTO doc VALUES(4, 'after', NULL, NULL)
             """)
-        let relay = FaultyRelay(world.relay)
+        let relay = AlteredRelay(base: world.relay)
         let pushed = try await world.sync(0, over: relay).pushed
         #expect(pushed.transactions == 1 && pushed.changes == 3 && relay.pushes >= 10)
-        let pulled = try await world.sync(1, over: FaultyRelay(world.relay, pageBytes: 1)).pulled
+        let pulled = try await world.sync(1, over: AlteredRelay(base: world.relay, pageBytes: 1)).pulled
         #expect(pulled.transactions == 1 && pulled.changes == 3)
         let rows = "SELECT * FROM doc ORDER BY id"
         #expect(try await world.rows(0, rows) == world.rows(1, rows))
@@ -86,7 +86,7 @@ import Testing
             #expect(try await world.stores[0].prepareOutbox().outbox == 1)
             let bytes = try #require(try await world.stores[0].read { db in try Int.fetchOne(db, sql: sizes) })
             #expect(bytes > 0 && bytes < 200)
-            let relay = FaultyRelay(world.relay)
+            let relay = AlteredRelay(base: world.relay)
             try await world.sync(0, over: relay)
             #expect(relay.pushes == 1)
             try await world.sync(1)
@@ -110,11 +110,11 @@ import Testing
         let push = try #require(try await world.stores[0].freezePush())
         #expect(push.parts == 6)
         for part in 1...push.parts {
-            for isAnswerLost in [false, true] {
-                let relay = FaultyRelay(world.relay, failingPush: part, isAnswerLost: isAnswerLost)
+            for moment in AlteredRelay.Moment.allCases {
+                let relay = AlteredRelay.failing(world.relay, .push, from: part, moment)
                 await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
                 try world.reopen(0)
-                let isThere = part == push.parts && isAnswerLost
+                let isThere = part == push.parts && moment == .after
                 #expect(try await world.relay.describe().head.rawValue == (isThere ? Int64(push.parts) + 1 : 1))
             }
         }
@@ -126,7 +126,7 @@ import Testing
         let world = try await world()
         try world.outside(0, "UPDATE doc SET body = randomblob(6000), note = 'whole'")
         try await world.sync(0)
-        let relay = FaultyRelay(world.relay, pageBytes: 1, failingPull: pulls)
+        let relay = AlteredRelay.failing(world.relay, .pull, from: pulls, pageBytes: 1)
         await #expect(throws: AnnalsError.self) { try await world.sync(1, over: relay) }
         #expect(try await world.rows(1, "SELECT body, note FROM doc") == [[.null, .null]])
         try world.outside(1, "INSERT INTO doc VALUES(2, 'mine', randomblob(2000), NULL)")

@@ -118,6 +118,20 @@ import Testing
         try await world.addClone("after")
     }
 
+    private static func damaged(_ batch: [UInt8], _ rule: RefusedEntry.Rule) throws -> [UInt8] {
+        var bytes = batch
+        switch rule {
+        case .badSignature:
+            // The digest in the clear part, with a correct checksum.
+            let digest = try BatchHeader.parse(batch).certificates[0].digest.bytes
+            guard let start = batch.indices.first(where: { batch[$0...].starts(with: digest) }) else { return batch }
+            bytes[start] ^= 1
+        case .badValue: bytes[5] = 0xEE
+        default: bytes[bytes.count - 1] ^= 1
+        }
+        return rule == .damagedBatch ? bytes : AlteredRelay.checksummed(bytes)
+    }
+
     @Test(arguments: [RefusedEntry.Rule.damagedBatch, .badSignature, .badValue])
     func `an entry whose bytes are wrong is named with its position and its author`(rule: RefusedEntry.Rule) async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
@@ -126,7 +140,12 @@ import Testing
         try await world.sync(1)
         try await world.stores[0].write { try $0.execute(sql: "UPDATE shelf SET room = 'garden'") }
         try await world.sync(0)
-        let relay = DamagingRelay(base: world.relay, rule: rule, position: Position(3))
+        let relay = AlteredRelay(
+            base: world.relay,
+            page: { page, _ in
+                guard let place = page.frames.firstIndex(where: { $0.firstPosition == Position(3) }) else { return }
+                page.frames[place].batch = try Self.damaged(page.frames[place].batch, rule)
+            })
         for (place, error) in [
             try await failure { try await world.sync(1, over: relay) },
             try await failure { _ = try await world.joining("c", over: relay).clone(to: world.folder.file("c.db")) },
@@ -139,39 +158,6 @@ import Testing
             #expect(try await entry.author == world.identities()[0])
             // A clone has no history, so it does not know the author's name.
             if place == 0 { #expect(error.message.contains("r0"), "\(error)") }
-        }
-    }
-}
-
-/// Hands out the entry at a position with changes.
-private struct DamagingRelay: ForwardingTransport {
-    let base: any RelayTransport
-    let rule: RefusedEntry.Rule
-    let position: Position
-
-    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        var page = try await base.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
-        do {
-            guard let place = page.frames.firstIndex(where: { $0.firstPosition == self.position }) else { return page }
-            var bytes = page.frames[place].batch
-            let header = try BatchHeader.parse(bytes)
-            switch rule {
-            case .badSignature:
-                // The digest in the clear part, with a correct checksum.
-                let digest = header.certificates[0].digest.bytes
-                guard let start = bytes.indices.first(where: { bytes[$0...].starts(with: digest) }) else { return page }
-                bytes[start] ^= 1
-            case .badValue: bytes[5] = 0xEE
-            default: bytes[bytes.count - 1] ^= 1
-            }
-            if rule != .damagedBatch {
-                bytes.removeLast(8)
-                bytes += Digest.sha256(bytes[...]).bytes.prefix(8)
-            }
-            page.frames[place].batch = bytes
-            return page
-        } catch {
-            throw .notARelay("\(error)")
         }
     }
 }
@@ -189,7 +175,8 @@ extension RefusedEntryTests {
 
     @Test func `a report that fails changes nothing in what sync says`() async throws {
         let world = try await world(Self.forgeries[0])
-        let error = try await failure { try await world.sync(1, over: DeafRelay(base: world.relay)) }
+        let deaf = AlteredRelay.failing(world.relay, .report, error: .unanswered("no answer"))
+        let error = try await failure { try await world.sync(1, over: deaf) }
         #expect(error.code == .diverged && error.entry?.position == Position(3), "\(error)")
         #expect(try await world.relay.reports().isEmpty)
     }
@@ -204,10 +191,4 @@ extension RefusedEntryTests {
         let reports = try await world.relay.reports()
         #expect(reports.map(\.position) == [Position(2)] && reports[0].table == nil && reports[0].rule == "CHECK", "\(reports)")
     }
-}
-
-private struct DeafRelay: ForwardingTransport {
-    let base: any RelayTransport
-
-    func report(_ entry: RefusedEntry) async throws(TransportError) { throw .unanswered("no answer") }
 }

@@ -26,9 +26,16 @@ struct RefusedPushTests {
         try await world.rows(index, "SELECT name FROM item ORDER BY id").map { $0.map { String.fromDatabaseValue($0) ?? "" }.joined() }
     }
 
+    /// A relay for a token that may only read, or that refuses pushes for another reason.
+    private func reading(
+        _ world: SyncedStores, _ problem: Problem = Problem(.notPermitted), retryAfter: Duration? = nil
+    ) -> AlteredRelay {
+        .failing(world.relay, .push, error: .problem(problem, retryAfter: retryAfter))
+    }
+
     private func refused(_ world: SyncedStores, _ direction: SyncDirection = .both, over relay: (any RelayTransport)? = nil) async throws {
         do {
-            try await world.sync(1, direction, over: relay ?? ReadingRelay(world.relay))
+            try await world.sync(1, direction, over: relay ?? reading(world))
             Issue.record("nothing was refused")
         } catch let error as AnnalsError {
             #expect(error.code == .notPermitted)
@@ -58,7 +65,7 @@ struct RefusedPushTests {
         try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = 1")
         try await world.sync(0)
         for code in [Problem.Code.storageFull, .spaceFull] {
-            let full = ReadingRelay(world.relay, problem: Problem(code, detail: "Nothing more fits"))
+            let full = reading(world, Problem(code, detail: "Nothing more fits"))
             let error = await #expect(throws: AnnalsError.self) { try await world.sync(1, over: full) }
             // Exit status 75, and `watch` tries again.
             #expect(error?.code == .relayOverloaded && error?.isRetryable == true)
@@ -75,7 +82,7 @@ struct RefusedPushTests {
         try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = 1")
         try await world.sync(0)
         let problem = Problem(.quarantined, detail: "The relay's operator has quarantined token 3", hint: "Ask the relay's operator")
-        let error = await #expect(throws: AnnalsError.self) { try await world.sync(1, over: ReadingRelay(world.relay, problem: problem)) }
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(1, over: reading(world, problem)) }
         #expect(error?.code == .quarantined && error?.isRetryable == false && error?.hint == "Ask the relay's operator")
         let message = "the relay's operator has quarantined token 3; 1 local transaction waits; the changes of other replicas were applied"
         #expect(error?.message == message)
@@ -89,7 +96,7 @@ struct RefusedPushTests {
     func overloaded(_ status: Int) async throws {
         let world = try await world()
         let problem = Problem(status == 429 ? .tooManyRequests : .unavailable, detail: "Too much")
-        let busy = ReadingRelay(world.relay, problem: problem, retryAfter: .seconds(40))
+        let busy = reading(world, problem, retryAfter: .seconds(40))
         let pauses = Mutex<[Duration]>([])
         let agent = SyncAgent(
             store: world.stores[1], transport: busy,
@@ -123,11 +130,11 @@ struct RefusedPushTests {
     @Test("--pull-only pulls, also behind a push that nobody answered")
     func pullOnly() async throws {
         let world = try await world()
-        let lossy = FaultyRelay(world.relay, failingPush: 1, isAnswerLost: false)
+        let lossy = AlteredRelay.failing(world.relay, .push)
         await #expect(throws: AnnalsError.self) { try await world.sync(1, over: lossy) }
         try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = 1")
         try await world.sync(0)
-        let summary = try await world.sync(1, .pullOnly, over: ReadingRelay(world.relay))
+        let summary = try await world.sync(1, .pullOnly, over: reading(world))
         #expect(summary.pulled.transactions == 1 && summary.outbox == 1)
         #expect(try await names(world, 1) == ["writer", "reader"])
     }
@@ -154,13 +161,14 @@ struct RefusedPushTests {
         // All parts of the first transaction, or one batch of both.
         let parts = try #require(await world.stores[1].freezePush()).parts
         #expect((parts > 1) == isInParts)
-        await #expect(throws: AnnalsError.self) { try await world.sync(1, over: FaultyRelay(world.relay, failingPush: parts)) }
+        let lossy = AlteredRelay.failing(world.relay, .push, from: parts, .after)
+        await #expect(throws: AnnalsError.self) { try await world.sync(1, over: lossy) }
         try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = 1")
         try await world.sync(0)
         if isInParts {
             try await refused(world)
         } else {
-            try await world.sync(1, over: ReadingRelay(world.relay))
+            try await world.sync(1, over: reading(world))
         }
         #expect(try await world.stores[1].status().outbox == (isInParts ? 1 : 0))
         try await world.settle()
@@ -169,30 +177,5 @@ struct RefusedPushTests {
         #expect(count == [[12.databaseValue]])
         for index in 0...1 { #expect(try await names(world, index).prefix(2) == ["writer", "again"]) }
         for store in world.stores { #expect(try await store.verify().isEmpty) }
-    }
-}
-
-/// A relay for a token that may only read, or with another reason.
-private struct ReadingRelay: ForwardingTransport {
-    let base: any RelayTransport
-    private let problem: Problem
-    private let retryAfter: Duration?
-
-    init(_ relay: any RelayTransport, problem: Problem = Problem(.notPermitted), retryAfter: Duration? = nil) {
-        base = relay
-        self.problem = problem
-        self.retryAfter = retryAfter
-    }
-
-    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
-        throw .problem(problem, retryAfter: retryAfter)
-    }
-
-    func create() async throws(TransportError) -> SpaceDescription { throw .problem(Problem(.notPermitted), retryAfter: nil) }
-
-    func uploadSnapshot(
-        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) {
-        throw .problem(Problem(.notPermitted), retryAfter: nil)
     }
 }

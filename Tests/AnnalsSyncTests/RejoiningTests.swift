@@ -7,7 +7,6 @@ import AnnalsTesting
 import AnnalsWire
 import GRDB
 import RelayLog
-import Synchronization
 import Testing
 
 /// A replica missed log entries that the relay has purged. It resyncs from a snapshot and keeps its unsent transactions.
@@ -284,7 +283,7 @@ import Testing
         try await purge(world)
         let digest = try await world.stores[1].digest()
         for number in 1...4 {
-            let relay = FailingRelay(world.relay, failing: number)
+            let relay = AlteredRelay.failing(world.relay, from: number)
             await #expect(throws: AnnalsError.self) { try await world.sync(1, over: relay) }
             #expect(try await world.stores[1].digest() == digest, "request \(number)")
         }
@@ -346,7 +345,8 @@ import Testing
         let world = try await world()
         try world.outside(0, "UPDATE team SET budget = 7 WHERE id = 2")
         try await world.sync(0)
-        let relay = PurgingRelay(world.relay) { try await purge(world) }
+        let relay = AlteredRelay(
+            base: world.relay, after: { if $0.kind == .download, $0.ofKind == 1 { try await purge(world) } })
         let path = world.folder.file("late.db")
         let joining = Joining(
             transport: relay, address: "http://127.0.0.1:1", space: world.space, name: "late", configuration: world.configuration("late"),
@@ -355,27 +355,5 @@ import Testing
         world.add(try Store(path: path, configuration: world.configuration("late")))
         try world.outside(2, "INSERT INTO team VALUES(4, 'late', 0)")
         try await expectEqual(world)
-    }
-}
-
-/// A relay that purges its log once, directly after the first download of a snapshot.
-private final class PurgingRelay: ForwardingTransport {
-    let base: any RelayTransport
-    private let purge: @Sendable () async throws -> Void
-    private let isDone = Mutex(false)
-
-    init(_ relay: LocalRelay, _ purge: @escaping @Sendable () async throws -> Void) {
-        base = relay
-        self.purge = purge
-    }
-
-    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        let position = try await base.downloadSnapshot(to: path, progress: progress)
-        let isFirst = isDone.withLock { isDone in
-            defer { isDone = true }
-            return !isDone
-        }
-        if isFirst { do { try await purge() } catch { throw .notARelay("\(error)") } }
-        return position
     }
 }

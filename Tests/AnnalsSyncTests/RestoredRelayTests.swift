@@ -151,7 +151,7 @@ import Testing
         try await world.sync(2, over: relay)
         // The page ends with entries that are unchanged.
         for _ in 1...2 {
-            let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: FaultyRelay(relay, pageBytes: 1)) }
+            let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: AlteredRelay(base: relay, pageBytes: 1)) }
             #expect(error?.code == .relayRolledBack)
         }
         #expect(try await world.rows(0, "SELECT count(*) FROM note WHERE id IN ('c', 'x')") == [[1.databaseValue]])

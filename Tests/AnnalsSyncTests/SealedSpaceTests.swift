@@ -8,7 +8,6 @@ import AnnalsWire
 import Foundation
 import GRDB
 import RelayLog
-import Synchronization
 import Testing
 
 /// An encrypted space behaves like any other space.
@@ -270,7 +269,8 @@ import Testing
             return store
         }
         let begins = try await store("begins")
-        await #expect(throws: (any Error).self) { _ = try await joining(world, ring, over: FailingRelay(relay, failing: 4)).join(begins) }
+        let failing = AlteredRelay.failing(relay, from: 4)
+        await #expect(throws: (any Error).self) { _ = try await joining(world, ring, over: failing).join(begins) }
         let (plain, other) = (try await store("plain"), try await store("other"))
         let head = try await relay.describe().head
         #expect(head == Position(1))
@@ -290,9 +290,10 @@ import Testing
         try await world.sync(0)
         _ = try await SyncAgent(store: world.stores[0], transport: world.relay, environment: world.environment).makeSnapshot()
         let ring = try Self.ring(Self.first)
-        let failed = await error {
-            _ = try await joining(world, ring, over: MeddlingRelay(world.relay, .description)).clone(to: world.folder.file("no.db"))
-        }
+        // The real relay would refuse a pull with the changed digest.
+        let relay = AlteredRelay(
+            base: world.relay, space: { $0.snapshot?.logDigest = Digest.sha256([1]).description }, ask: { _, seen in seen.digest = nil })
+        let failed = await error { _ = try await joining(world, ring, over: relay).clone(to: world.folder.file("no.db")) }
         #expect(failed?.code == .relayRolledBack)
         _ = try await joining(world, ring).clone(to: world.folder.file("yes.db"))
     }
@@ -350,7 +351,7 @@ import Testing
                 spaceKeyFile: keys.map { _ in file }, configuration: configuration, environment: world.environment)
         }
         // The requests are describe, create, push and the upload of the snapshot. The last one fails.
-        await #expect(throws: AnnalsError.self) { _ = try await joining(ring, over: FailingRelay(relay, failing: 4)).join(store) }
+        await #expect(throws: AnnalsError.self) { _ = try await joining(ring, over: AlteredRelay.failing(relay, from: 4)).join(store) }
         #expect(try await store.replicaState()?.sealedUnder == Self.first.id)
         #expect(await error { _ = try await joining(nil, over: relay).join(store) }?.code == .missingKey)
         let other = try Self.ring(Self.second)
@@ -368,15 +369,15 @@ import Testing
         try await write(world, 0, "UPDATE ledgerbook SET pieces = pieces + 1")
         let head = try await world.sync(0).position
         #expect(head == Position(4))
-        let relay = MeddlingRelay(world.relay, .payload, pageBytes: 1, from: Position(3))
+        let relay = AlteredRelay.meddling(world.relay, .payload, pageBytes: 1, from: Position(3))
         let error = await error { _ = try await world.sync(1, over: relay) }
         #expect(error?.code == .corruptBatch && error?.isRetryable == false, "\(String(describing: error))")
         #expect(relay.pulls < 10)
         try await expectEqualAndSealed(world)
     }
 
-    @Test(arguments: MeddlingRelay.Way.breaking)
-    func `a changed entry stops a replica and is never skipped`(way: MeddlingRelay.Way) async throws {
+    @Test(arguments: Meddling.breaking)
+    func `a changed entry stops a replica and is never skipped`(way: Meddling) async throws {
         let world = try await world(replicas: 3)
         try await write(world, 0, "UPDATE ledgerbook SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
@@ -387,7 +388,7 @@ import Testing
         let digest = try await world.stores[1].digest()
         let state = try #require(await world.stores[1].replicaState())
         let cipher = try Self.ring(Self.first).cipher(for: world.space)
-        let failed = await error { try await world.sync(1, over: MeddlingRelay(world.relay, way, cipher)) }
+        let failed = await error { try await world.sync(1, over: AlteredRelay.meddling(world.relay, way, cipher)) }
         #expect(failed?.code == .corruptBatch, "\(failed?.message ?? "none")")
         #expect(failed?.message.contains("position") == true, "\(failed?.message ?? "")")
         #expect(try await world.stores[1].digest() == digest)
@@ -396,89 +397,61 @@ import Testing
     }
 }
 
-/// A relay that changes entries before it sends them.
-final class MeddlingRelay: ForwardingTransport {
-    enum Way {
-        /// Flips a bit of the payload and corrects the checksum.
-        case payload
-        /// Changes the clear part: a bit of the author's public key.
-        case clear
-        /// Replaces the payload with that of another entry of the same log.
-        case swapped
-        /// Replaces the entry with one of an author without the key.
-        case unsealed
-        /// Replaces the entry with one of another log, sealed with the same key for a space with the same name.
-        case lineage
-        /// Reports another running digest at the newest snapshot.
-        case description
-        /// Sends only the clear part of the entry, as if the relay had voided it.
-        case voided
-
-        /// Changes that a replica with the key must detect.
-        static let breaking: [Way] = [.payload, .clear, .swapped, .unsealed, .lineage]
-    }
-
-    let base: any RelayTransport
-    private let way: Way
-    private let cipher: SpaceCipher?
-    private let pageBytes: Int
-    private let position: Position
-
+extension AlteredRelay {
     /// - Parameter position: Pages that end before it are sent unchanged.
-    init(_ relay: LocalRelay, _ way: Way, _ cipher: SpaceCipher? = nil, pageBytes: Int = .max, from position: Position = .zero) {
-        self.pageBytes = pageBytes
-        self.position = position
-        self.cipher = cipher
-        base = relay
-        self.way = way
+    static func meddling(
+        _ base: any RelayTransport, _ way: Meddling, _ cipher: SpaceCipher? = nil, pageBytes: Int = .max, from position: Position = .zero
+    ) -> AlteredRelay {
+        AlteredRelay(
+            base: base, pageBytes: pageBytes,
+            page: { page, _ in
+                guard page.lastPosition >= position, let last = page.frames.indices.last else { return }
+                page.frames[last].batch = try AlteredRelay.checksummed(way.changed(page.frames, cipher))
+            })
     }
+}
 
-    var pulls: Int { count.withLock { $0 } }
-    private let count = Mutex(0)
+/// How a relay changes the last entry of a page before it sends it.
+enum Meddling {
+    /// Flips a bit of the payload and corrects the checksum.
+    case payload
+    /// Changes the clear part: a bit of the author's public key.
+    case clear
+    /// Replaces the payload with that of another entry of the same log.
+    case swapped
+    /// Replaces the entry with one of an author without the key.
+    case unsealed
+    /// Replaces the entry with one of another log, sealed with the same key for a space with the same name.
+    case lineage
+    /// Sends only the clear part of the entry, as if the relay had voided it.
+    case voided
 
-    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        count.withLock { $0 += 1 }
-        var seen = seen
-        // The real relay would refuse a pull with the changed digest.
-        if way == .description { seen.digest = nil }
-        var page = try await base.pull(after: position, seen: seen, byteLimit: min(byteLimit, pageBytes), wait: wait)
-        do {
-            if let last = page.frames.indices.last, page.lastPosition >= self.position { try meddle(&page, last) }
-        } catch {
-            throw .notARelay("\(error)")
-        }
-        return page
-    }
+    /// Changes that a replica with the key must detect.
+    static let breaking: [Meddling] = [.payload, .clear, .swapped, .unsealed, .lineage]
 
-    private func meddle(_ page: inout Page, _ last: Int) throws {
-        var bytes = page.frames[last].batch
+    /// The changed batch of the last frame.
+    fileprivate func changed(_ frames: [LogFrame], _ cipher: SpaceCipher?) throws -> [UInt8] {
+        let last = frames.count - 1
+        var bytes = frames[last].batch
         let header = try BatchHeader.parse(bytes)
-        switch way {
+        switch self {
         case .voided: bytes = try Voiding.voided(bytes)
         case .payload: bytes[header.payload.lowerBound + 40] ^= 1
         // The byte is in the author's public key. The head contains lineage, public key and counter.
         case .clear: bytes[43] ^= 2
-        case .description: return
         case .swapped:
-            let other = page.frames[last - 1].batch
+            let other = frames[last - 1].batch
             let payload = other[try BatchHeader.parse(other).payload]
             guard payload.count == header.payload.count else { throw WireError.badLength }
             bytes.replaceSubrange(header.payload, with: payload)
         case .unsealed, .lineage:
             var encoder = BatchEncoder(
-                lineage: way == .lineage ? .random() : header.lineage, signer: .random(), firstCounter: Counter(1),
-                previousDigest: .zero, schemaVersion: 1, cipher: way == .lineage ? cipher : nil)
+                lineage: self == .lineage ? .random() : header.lineage, signer: .random(), firstCounter: Counter(1),
+                previousDigest: .zero, schemaVersion: 1, cipher: self == .lineage ? cipher : nil)
             var body = BodyEncoder(info: TransactionInfo(id: .random(), time: .zero, origin: .local))
             encoder.append(body: body.finish(), base: header.certificates[0].base, footprint: .everything)
             bytes = try encoder.finish().bytes
         }
-        bytes.removeLast(8)
-        page.frames[last].batch = bytes + Digest.sha256(bytes[...]).bytes.prefix(8)
-    }
-
-    func describe() async throws(TransportError) -> SpaceDescription {
-        var description = try await base.describe()
-        if way == .description { description.snapshot?.logDigest = Digest.sha256([1]).description }
-        return description
+        return bytes
     }
 }

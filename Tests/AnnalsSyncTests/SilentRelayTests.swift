@@ -14,7 +14,7 @@ struct SilentRelayTests {
     @Test func `is asked once more, on another connection, and no more`() async throws {
         let world = try await SyncedStores(replicas: 1, schema: "CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT)")
         try await world.sync(0)
-        let relay = FailingRelay(world.relay, failing: 1, error: Self.silence)
+        let relay = AlteredRelay.failing(world.relay, error: Self.silence)
         let agent = SyncAgent(store: world.stores[0], transport: relay, environment: world.environment)
         let error = await #expect(throws: AnnalsError.self) { try await agent.sync() }
         #expect(relay.requests == SyncLimits.triesWithoutAnswer)

@@ -14,43 +14,6 @@ import Testing
 struct SimultaneousJoinTests {
     private static let schema = "CREATE TABLE note (id TEXT PRIMARY KEY NOT NULL, title TEXT);"
 
-    /// A connection to the relay that does something once before a request is sent.
-    private struct Interposed: ForwardingTransport {
-        enum Request { case describe, push }
-
-        let base: any RelayTransport
-        let request: Request
-        private let event: Event
-
-        private final class Event: Sendable {
-            private let body: Mutex<(@Sendable () async -> Void)?>
-
-            init(_ body: @escaping @Sendable () async -> Void) { self.body = Mutex(body) }
-
-            func happen() async {
-                let body = body.withLock { body in
-                    defer { body = nil }
-                    return body
-                }
-                await body?()
-            }
-        }
-
-        init(_ base: any RelayTransport, before request: Request, _ body: @escaping @Sendable () async -> Void) {
-            (self.base, self.request, event) = (base, request, Event(body))
-        }
-
-        func describe() async throws(TransportError) -> SpaceDescription {
-            if request == .describe { await event.happen() }
-            return try await base.describe()
-        }
-
-        func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
-            if request == .push { await event.happen() }
-            return try await base.push(batch, seen: seen)
-        }
-    }
-
     /// The agent, and a second call of it.
     private final class Calls: Sendable {
         private let state = Mutex<(agent: SyncAgent?, second: Task<Void, any Error>?)>((nil, nil))
@@ -89,6 +52,13 @@ struct SimultaneousJoinTests {
         try await store.write { db in try db.execute(sql: sql) }
     }
 
+    /// Does something once, before the first request of a kind.
+    private func interposed(
+        _ relay: any RelayTransport, before kind: AlteredRelay.Kind, _ body: @escaping @Sendable () async throws -> Void
+    ) -> AlteredRelay {
+        AlteredRelay(base: relay, before: { if $0.kind == kind, $0.ofKind == 1 { try await body() } })
+    }
+
     /// The space at `relay` has the rows of the store, and is complete.
     private func expectWhole(_ relay: any RelayTransport) async throws {
         let agent = SyncAgent(store: store, transport: relay, environment: world.environment)
@@ -104,7 +74,7 @@ struct SimultaneousJoinTests {
     func oneAgent(isThere: Bool) async throws {
         let relay: any RelayTransport = isThere ? world.relay : empty
         let calls = Calls()
-        let interposed = Interposed(relay, before: .describe) { [store] in
+        let interposed = interposed(relay, before: .describe) { [store] in
             calls.begin { agent in
                 try await store.write { db in try db.execute(sql: "INSERT INTO note VALUES ('meanwhile', 'x')") }
                 try await agent.sync()
@@ -122,13 +92,9 @@ struct SimultaneousJoinTests {
 
     @Test("who finds the store joined meanwhile does not join it again")
     func joinedMeanwhile() async throws {
-        let interposed = Interposed(world.relay, before: .describe) { [world, store] in
-            do {
-                _ = try await world.joining("newcomer").join(store, existing: .sameKey)
-                _ = try await SyncAgent(store: store, transport: world.relay, environment: world.environment).sync()
-            } catch {
-                Issue.record(error)
-            }
+        let interposed = interposed(world.relay, before: .describe) { [world, store] in
+            _ = try await world.joining("newcomer").join(store, existing: .sameKey)
+            _ = try await SyncAgent(store: store, transport: world.relay, environment: world.environment).sync()
         }
         await #expect { _ = try await world.joining("newcomer", over: interposed).join(store, existing: .sameKey) } throws: { error in
             (error as? AnnalsError)?.code == .busy && (error as? AnnalsError)?.isRetryable == true
@@ -138,14 +104,10 @@ struct SimultaneousJoinTests {
 
     @Test("rows of an earlier beginning are not brought under a later one's name")
     func laterBeginning() async throws {
-        let interposed = Interposed(empty, before: .push) { [world, store, empty] in
-            do {
-                try await store.write { db in try db.execute(sql: "INSERT INTO note VALUES ('meanwhile', 'x')") }
-            } catch {
-                Issue.record(error)
-            }
+        let interposed = interposed(empty, before: .push) { [world, store, empty] in
+            try await store.write { db in try db.execute(sql: "INSERT INTO note VALUES ('meanwhile', 'x')") }
             // Describes the space, begins to create it, and fails.
-            let failing = FailingRelay(empty, failing: 2)
+            let failing = AlteredRelay.failing(empty, from: 2)
             await #expect(throws: AnnalsError.self) { _ = try await world.joining("newcomer", over: failing).join(store) }
         }
         await #expect { _ = try await world.joining("newcomer", over: interposed).join(store) } throws: { error in

@@ -133,7 +133,7 @@ import Testing
         let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         try world.outside(0, "INSERT INTO item VALUES(13, 1, 'n')")
         try await world.sync(0)
-        let requests = FailingRelay(world.relay, failing: 2)
+        let requests = AlteredRelay.failing(world.relay, from: 2)
         await #expect(throws: AnnalsError.self) {
             _ = try await SyncAgent(store: world.stores[0], transport: requests, environment: world.environment).makeSnapshot()
         }
@@ -146,7 +146,7 @@ import Testing
         // A small snapshot would be made again. This row makes it large enough to be kept for the next sync.
         try world.outside(0, "INSERT INTO item VALUES(13, 1, hex(randomblob(4000000)))")
         try await world.sync(0)
-        let away = FailingRelay(world.relay, failing: 2, error: .unreachable("away", wasSent: true))
+        let away = AlteredRelay.failing(world.relay, from: 2, error: .unreachable("away", wasSent: true))
         await #expect(throws: AnnalsError.self) {
             _ = try await SyncAgent(store: world.stores[0], transport: away, environment: world.environment).makeSnapshot()
         }

@@ -71,7 +71,7 @@ import Testing
     func `where there is no older snapshot the error names the snapshot, and nothing is kept against the relay`(sql: String) async throws {
         let (world, position) = try await world(changing: sql)
         let digest = try await world.stores[2].digest()
-        let relay = NewestSnapshotOnly(base: world.relay)
+        let relay = AlteredRelay.newestSnapshotOnly(world.relay)
         for _ in 0..<2 {
             let error = await #expect(throws: AnnalsError.self) { try await world.sync(2, over: relay) }
             #expect(error?.code == .corruptBatch && error?.entry == nil, "\(String(describing: error))")
@@ -89,7 +89,7 @@ import Testing
         let (world, position) = try await world(changing: nil)
         try note(world, 1, "one more")
         try await world.sync(1)
-        let relay = OmittingRelay(base: world.relay, position: position.next)
+        let relay = AlteredRelay.omitting(position.next, world.relay)
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(2, over: relay) }
         #expect(error?.code == .relayInconsistent, "\(String(describing: error))")
         let evidence = try #require(await world.stores[2].logEvidence())
@@ -103,7 +103,7 @@ import Testing
             try note(world, 1, id)
             try await world.sync(1)
         }
-        let relay = OmittingRelay(base: NewestSnapshotOnly(base: world.relay), position: position.advanced(by: 2))
+        let relay = AlteredRelay.omitting(position.advanced(by: 2), AlteredRelay.newestSnapshotOnly(world.relay))
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(2, over: relay) }
         #expect(error?.code == .relayInconsistent, "\(String(describing: error))")
         #expect(try await world.stores[2].logEvidence() != nil)

@@ -196,7 +196,7 @@ import Testing
     @Test func `a space that cannot be reached leaves everything as it is`() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.rebuild + "UPDATE item SET done = 2 WHERE id = 'a';")
-        let relay = FaultyRelay(world.relay, failingPull: 1)
+        let relay = AlteredRelay.failing(world.relay, .pull)
         try world.outside(1, "UPDATE item SET done = 4 WHERE id = 'd'")
         try await world.sync(1)
         try await world.sync(0, .pullOnly)

@@ -140,7 +140,7 @@ import Testing
             """)
         let head = try await world.sync(0).position
         #expect(head.rawValue > 4)
-        _ = try? await world.sync(1, over: FaultyRelay(world.relay, pageBytes: 1, failingPull: 3))
+        _ = try? await world.sync(1, over: AlteredRelay.failing(world.relay, .pull, from: 3, pageBytes: 1))
         #expect(try await world.stores[1].updateOutbox().pulled > world.stores[1].updateOutbox().position)
         let outcome = try await world.relay.void(Position(4))
         #expect(outcome.voided == (2...head.rawValue).map { Position($0) })
@@ -239,7 +239,7 @@ import Testing
         try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
         do {
-            _ = try await world.sync(1, over: MeddlingRelay(world.relay, .voided))
+            _ = try await world.sync(1, over: AlteredRelay.meddling(world.relay, .voided))
             Issue.record("it is believed")
         } catch {
             let error = error as? AnnalsError
@@ -251,7 +251,7 @@ import Testing
     func `a replica that syncs continuously refuses a log that omits an entry, and verify reports it`() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let agent = SyncAgent(
-            store: world.stores[1], transport: MeddlingRelay(world.relay, .voided), environment: world.environment)
+            store: world.stores[1], transport: AlteredRelay.meddling(world.relay, .voided), environment: world.environment)
         let (reports, told) = AsyncStream<Void>.makeStream()
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -280,7 +280,7 @@ import Testing
             try await world.sync(0)
         }
         let joining = Joining(
-            transport: MeddlingRelay(world.relay, .voided, pageBytes: 1, from: Position(3)), address: "http://127.0.0.1:1",
+            transport: AlteredRelay.meddling(world.relay, .voided, pageBytes: 1, from: Position(3)), address: "http://127.0.0.1:1",
             space: world.space, name: "then", configuration: world.configuration("then"), environment: world.environment)
         let path = world.folder.file("then.db")
         _ = try await joining.replay(to: Position(2), output: world.folder.file("before.db"))

@@ -26,58 +26,6 @@ private final class ToldCommits: CommitNotices {
     }
 }
 
-/// A relay that can be unreachable.
-private final class MovingRelay: ForwardingTransport {
-    private struct State {
-        var fault: TransportError?
-        var requests = 0
-        var pushes = 0
-    }
-
-    let base: any RelayTransport
-    private let state = Mutex(State())
-
-    init(_ relay: LocalRelay) { base = relay }
-
-    var fault: TransportError? {
-        get { state.withLock { $0.fault } }
-        set { state.withLock { $0.fault = newValue } }
-    }
-
-    var requests: Int { state.withLock { $0.requests } }
-    var pushes: Int { state.withLock { $0.pushes } }
-
-    private func pass(_ isPush: Bool = false) throws(TransportError) {
-        let fault = state.withLock { state in
-            state.requests += 1
-            if isPush { state.pushes += 1 }
-            return state.fault
-        }
-        if let fault { throw fault }
-    }
-
-    func describe() async throws(TransportError) -> SpaceDescription {
-        try pass()
-        return try await base.describe()
-    }
-
-    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
-        try pass(true)
-        return try await base.push(batch, seen: seen)
-    }
-
-    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        try pass()
-        return try await base.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
-    }
-
-    func uploadSnapshot(at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)
-        async throws(TransportError)
-    {
-        try await base.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
-    }
-}
-
 /// Collects log lines.
 private final class Lines: Sendable {
     private let lines = Mutex<[String]>([])
@@ -104,7 +52,7 @@ struct WatchTests {
     /// The running agent of one replica. The test controls the other replica.
     private struct Running {
         let world: SyncedStores
-        let relay: MovingRelay
+        let relay: AlteredRelay
         let commits = ToldCommits()
         let lines = Lines()
         let reports: AsyncStream<SyncAgent.Summary>
@@ -113,10 +61,10 @@ struct WatchTests {
         /// - Parameter onPause: Called instead of pausing, with the length of the pause.
         init(
             fault: TransportError? = nil, schema: String = "CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, v TEXT);",
-            onPause: @escaping @Sendable (MovingRelay, Duration) async throws -> Void = { _, _ in }
+            onPause: @escaping @Sendable (AlteredRelay, Duration) async throws -> Void = { _, _ in }
         ) async throws {
             world = try await SyncedStores(replicas: 2, schema: schema)
-            let relay = MovingRelay(world.relay)
+            let relay = AlteredRelay(base: world.relay)
             relay.fault = fault
             self.relay = relay
             let (stream, continuation) = AsyncStream<SyncAgent.Summary>.makeStream()

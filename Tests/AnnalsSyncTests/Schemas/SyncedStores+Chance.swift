@@ -10,9 +10,10 @@ extension SyncedStores {
     /// Syncs a replica, sometimes over a faulty network or without sending.
     func sync(_ index: Int, by random: inout SeededGenerator) async throws {
         if random.chance(20) {
-            let faulty = FaultyRelay(
-                relay, pageBytes: random.chance(50) ? 400 : .max, failingPush: random.chance(50) ? 1 : .max,
-                failingPull: random.chance(50) ? 2 : .max, isAnswerLost: random.chance(50))
+            let (pageBytes, isPushLost, isPullLost) = (random.chance(50) ? 400 : Int.max, random.chance(50), random.chance(50))
+            let moment = random.chance(50) ? AlteredRelay.Moment.after : .before
+            let pushing = AlteredRelay.failing(relay, .push, from: isPushLost ? 1 : .max, moment)
+            let faulty = AlteredRelay.failing(pushing, .pull, from: isPullLost ? 2 : .max, pageBytes: pageBytes)
             _ = try? await sync(index, over: faulty)
         } else {
             try await sync(index, random.chance(20) ? .pullOnly : .both)
