@@ -7,7 +7,7 @@ struct ShrinkerTests {
     private func plan(steps: Int) -> Plan {
         Plan(
             seed: 1, schema: SmallSchema.schema, rows: ["one", "two"], replicas: [ReplicaPlan(isInFile: true, clockOffset: 5)],
-            network: NetworkPlan(lostRequests: 10),
+            network: NetworkPlan(percentages: [LostRequest.name: 10]),
             steps: (0..<steps).map {
                 Step(number: $0, at: Int64($0), replica: 0, action: .write(statements: ["a", "b", "c"], isTolerant: true))
             })
@@ -23,7 +23,7 @@ struct ShrinkerTests {
         #expect(small.steps.map(\.number) == [7, 31])
         #expect(small.steps.map(\.action.statements) == [["b"], ["b"]])
         #expect(small.rows == ["two"])
-        #expect(small.network.lostRequests == 0)
+        #expect(small.network.percentages.isEmpty)
         #expect(small.replicas.map(\.isInFile) == [false])
         #expect(small.schema.tables.allSatisfy { $0.uniques.isEmpty && $0.checks.isEmpty && $0.references.isEmpty })
     }

@@ -2,8 +2,9 @@ import AnnalsCore
 
 /// A fault with steps of its own: how it is drawn, how it reads in a story, what it does, and how it ends.
 ///
-/// A new fault takes two files: its own, with a type that conforms to this protocol, and a line in `Faults.all`. `RelayCrash` is an
-/// example.
+/// A new fault takes two files: its own, with a type that conforms to this protocol, and a line in `Faults.all`. A fault that keeps
+/// state also has properties in `SimulatedSpace`, and the world asks for them where they matter. `RelayCrash` is an example, with
+/// `relayIsDown`. A fault of a single request conforms to `RequestFault` instead.
 protocol Fault: Sendable {
     /// The name by which `Features.faultsLeftOut` leaves the fault out.
     static var name: String { get }

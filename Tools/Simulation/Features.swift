@@ -62,7 +62,7 @@ public struct Features: Sendable, Hashable {
     public var partitions = true
     public var crashes = true
     public var clockFaults = true
-    /// The names of faults (`Faults.all`) that do not occur.
+    /// The names of faults (`Faults.all` and `RequestFaults.all`) that do not occur.
     public var faultsLeftOut: Set<String> = []
     /// Some replicas use files, which are opened again after a crash.
     public var files = true

@@ -50,12 +50,10 @@ struct SnapshotPlan: Sendable {
     var kept: Int
 }
 
-/// The network's faults, in percent of requests.
+/// The network's faults and delays.
 struct NetworkPlan: Sendable {
-    var lostRequests = 0
-    var lostAnswers = 0
-    var repeated = 0
-    var refused = 0
+    /// The percentage of requests with each fault, by its name (`RequestFaults.all`).
+    var percentages: [String: Int] = [:]
     /// The longest normal delay one way, in milliseconds.
     var delay = 20
 

@@ -84,9 +84,8 @@ struct PlanMaker {
 
     private mutating func network() -> NetworkPlan {
         guard features.networkFaults, dice.chance(70) else { return .perfect }
-        return NetworkPlan(
-            lostRequests: dice.number(0...15), lostAnswers: dice.number(0...20), repeated: dice.number(0...25), refused: dice.number(0...5),
-            delay: dice.one(of: [5, 20, 100, 700]))
+        let percentages = RequestFaults.percentages(features, seed: seed, &dice)
+        return NetworkPlan(percentages: percentages, delay: dice.one(of: [5, 20, 100, 700]))
     }
 
     private mutating func step(_ number: Int, replicas: Int, _ workload: inout Workload) -> Step {

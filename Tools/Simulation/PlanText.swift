@@ -15,9 +15,7 @@ extension ReplicaPlan {
 }
 
 extension NetworkPlan {
-    fileprivate var text: String {
-        "loses \(lostRequests) % of requests and \(lostAnswers) % of answers, repeats \(repeated) %, refuses \(refused) %, delay \(delay) ms"
-    }
+    fileprivate var text: String { "\(RequestFaults.text(of: self)), delay \(delay) ms" }
 }
 
 extension SizePlan {

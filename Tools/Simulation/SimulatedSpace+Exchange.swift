@@ -55,10 +55,8 @@ extension SimulatedSpace {
             // The error was reported already, or the rows became unverified while the exchange was under way.
             if error.code == .relayRolledBack || (error.code == .busy && replica.mayHoldUnseen) { return }
             if error.code == .expired, isStranded(replica) { return replica.wasTold = true }
-            if Faults.all.contains(where: { $0.explains(error, in: self) }) { return }
-            guard network.losesAnything || replica.cutUntil > 0 || restoredHead != nil,
-                [.relayUnreachable, .relayOverloaded].contains(error.code)
-            else {
+            if network.explains(error.code) || Faults.all.contains(where: { $0.explains(error, in: self) }) { return }
+            guard replica.cutUntil > 0 || restoredHead != nil, [.relayUnreachable, .relayOverloaded].contains(error.code) else {
                 throw Violation("sync", "\(replica.name) cannot sync: \(error)")
             }
         }
@@ -68,13 +66,13 @@ extension SimulatedSpace {
 
     private func send(_ request: Session.Request, from replica: Int, step: Int, number: Int) {
         let outcome = RequestOutcome(network, seed: plan.seed, step: step, request: number)
-        let arrival = Event.arrival(replica: replica, step: step, request: number, request, outcome, isCopy: false)
-        if outcome.isRequestLost || isCut(replica) {
-            lose(replica, step, number, wasSent: !isCut(replica))
-        } else {
+        if !isCut(replica), let arriving = outcome.onTheWay(request) {
+            let arrival = Event.arrival(replica: replica, step: step, request: number, arriving, outcome, isCopy: false)
             queue.add(arrival, at: time.now + outcome.there)
+        } else {
+            lose(replica, step, number, wasSent: !isCut(replica))
         }
-        if let later = outcome.repeatedAfter {
+        for later in outcome.copies {
             let copy = Event.arrival(replica: replica, step: step, request: number, lasting(request, step, number), outcome, isCopy: true)
             queue.add(copy, at: time.now + outcome.there + later)
         }
@@ -94,7 +92,8 @@ extension SimulatedSpace {
             if !isCopy { lose(replica, step, number, wasSent: true) }
             return
         }
-        let reply = outcome.isRefused ? Session.Reply.failed(.problem(Problem(.unavailable), retryAfter: nil)) : await ask(request)
+        let reply: Session.Reply
+        if let other = outcome.inPlaceOfRelay(request) { reply = other } else { reply = await ask(request) }
         if await relayHasDied() {
             if !isCopy { lose(replica, step, number, wasSent: true) }
             return
@@ -104,8 +103,8 @@ extension SimulatedSpace {
         try await absorbLog()
         // No replica waits for the answer to a repeated request.
         if isCopy { return }
-        if outcome.isAnswerLost { return lose(replica, step, number, wasSent: true) }
-        queue.add(.reply(replica: replica, step: step, request: number, reply), at: time.now + outcome.back)
+        guard let arriving = outcome.onTheWayBack(reply) else { return lose(replica, step, number, wasSent: true) }
+        queue.add(.reply(replica: replica, step: step, request: number, arriving), at: time.now + outcome.back)
     }
 
     private func ask(_ request: Session.Request) async -> Session.Reply {
@@ -158,10 +157,6 @@ extension Step.Direction {
         case .pullOnly: .pullOnly
         }
     }
-}
-
-extension NetworkPlan {
-    var losesAnything: Bool { lostRequests + lostAnswers + refused > 0 }
 }
 
 extension PushAnswer {
