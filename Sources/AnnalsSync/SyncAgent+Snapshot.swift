@@ -8,7 +8,7 @@ import Logging
 
 extension SyncAgent {
     /// Makes the snapshot that the relay asked this replica for. A failure does not fail the exchange, which is
-    /// complete: the relay asks another replica after some time. Only a relay that went back, and a cancellation, are
+    /// complete: the relay asks another replica after some time. Only a restored relay, and a cancellation, are
     /// thrown.
     func bringSnapshot(_ summary: inout Summary) async throws {
         do {

@@ -118,7 +118,7 @@ package final class HistoryWriter {
 
     // MARK: From a body's bytes
 
-    /// `places` maps the values to this table's columns.
+    /// `columnIndexes` maps the values to this table's columns.
     package func insert(
         _ values: [WireValue], columnIndexes: [Int], in bytes: UnsafeRawBufferPointer, missing: [(columnIndex: Int, value: Value)]
     ) throws {

@@ -37,7 +37,7 @@ package struct FootprintRules: Sendable {
     package struct Reference: Hashable, Sendable {
         package var columnIndexes: [Int]
         package var parentTable: String
-        /// The parent's columns as the parent's index compares them, in the order of `places`.
+        /// The parent's columns as the parent's index compares them, in the order of `columnIndexes`.
         package var parentColumns: [Column]
         /// Whether the parent's index is coarse.
         package var isCoarse: Bool

@@ -42,7 +42,7 @@ package struct NameIndex: Hashable, Sendable {
         name(columnIndexes.map { row[$0] })
     }
 
-    /// The candidate key with these values, in the order of `places`.
+    /// The candidate key with these values, in the order of `columnIndexes`.
     package func name(_ values: [Value]) -> CandidateKey? {
         if values.contains(where: \.isNull) { return nil }
         return CandidateKey(

@@ -57,8 +57,9 @@ package struct MergePolicies: Sendable {
     private var tables: [String: Table] = [:]
     /// Computes the expressions of `sql:` policies. Without it their values cannot be combined.
     package var evaluate: SQLEvaluator?
-    /// The closures of `custom:` policies, by name. If a closure is missing, the stored row stays, and the conflict
-    /// waits for a user's decision.
+    /// The closures of `custom:` policies, by name; no public call sets them. A sync that must rebase a change of a table
+    /// without its closure ends with an error (`missingResolver(of:)`). A join with rows does not check this: there the
+    /// stored row stays.
     package var resolvers: [String: RowResolver] = [:]
 
     package init(standard: Table = Table()) {

@@ -10,7 +10,7 @@ package enum ApplyError: Error {
     case partialRebaseInvalid
     /// The page has a schema entry that was not tried before.
     case untriedSchema
-    /// A policy names a closure that the program did not register.
+    /// A policy names a closure that the program does not have.
     case missingResolver(String, table: String)
 }
 
@@ -23,7 +23,7 @@ extension ApplyError: TranslatableError {
             return AnnalsError(
                 .configuration, operation: operation,
                 "the policy of \(table) is custom: \(name), but this program has no closure with this name",
-                hint: "Register the closure when the store is opened, or set another policy; nothing was changed")
+                hint: "Set another policy for the table, for the space or for this replica only; nothing was changed")
         case .pushUnderWay:
             return AnnalsError(.busy, operation: operation, "a push has no answer yet", isRetryable: true)
         case .partialRebaseInvalid:

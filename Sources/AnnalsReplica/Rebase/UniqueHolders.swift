@@ -38,7 +38,7 @@ package struct UniqueHolders {
         return collisions
     }
 
-    /// The condition speaks of NEW, as in a trigger: here the one row of an outer query, which the inner ones see.
+    /// The condition refers to NEW, as in a trigger. Here an outer query provides that row.
     private func holder(of wanted: [Value], _ target: ConflictTarget) throws -> [Value]? {
         let name = SQL.quote(definition.name)
         let condition = target.condition(on: definition, as: "held")

@@ -22,7 +22,7 @@ package struct LayoutInUse {
         isSame = missing.isEmpty && all.enumerated().allSatisfy { $0 == $1 }
     }
 
-    /// The change without the author's columns that this store lacks. Its column numbers are indexes in `places`.
+    /// The change without the author's columns that this store lacks. Its column numbers are indexes in `columnIndexes`.
     package func translated(_ change: WireChange) -> WireChange {
         var translated = change
         translated.mark = change.mark.map(self.translated)

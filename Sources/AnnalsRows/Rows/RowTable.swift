@@ -24,7 +24,8 @@ package final class RowTable {
     package let isNaming: [Bool]
     /// The table as the merge rules see it, with the candidate keys of its rows.
     package let mergeTable: MergeTable
-    /// Whether a foreign key of another table refers to this table. `referencedPlaces` are the columns that it refers to.
+    /// Whether a foreign key of another table refers to this table. `referencedColumnIndexes` are the columns that it
+    /// refers to.
     package let isReferenced: Bool
     let referencedColumnIndexes: Set<Int>
     private var nameStatements: [NameIndex: PreparedStatement] = [:]
@@ -57,7 +58,7 @@ package final class RowTable {
     private let hiddenRowid: String?
     private let keyCondition: String
 
-    /// - Parameter referencedPlaces: the columns to which foreign keys refer, untracked tables' included.
+    /// - Parameter referencedColumnIndexes: the columns to which foreign keys refer, also those of untracked tables.
     package init(_ db: Database, _ entry: TrackedTables.Entry, _ mergeTable: MergeTable, referencedColumnIndexes: Set<Int>) throws {
         let definition = entry.definition
         self.db = db
@@ -199,7 +200,7 @@ package final class RowTable {
 
     // MARK: Changes as bytes of a body
 
-    /// Inserts a row from a body's bytes. `places` maps the author's columns to this table's columns.
+    /// Inserts a row from a body's bytes. `columnIndexes` maps the author's columns to this table's columns.
     ///
     /// - Parameter missing: The values of columns that the author did not have, with the indexes of these columns.
     package func insert(
