@@ -124,7 +124,7 @@ let package = Package(
         // Capture, and what happened to rows: transactions, their changes, purging, watching.
         .target(
             name: "AnnalsHistory",
-            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", "AnnalsSchema", "CAnnalsSQLite", grdb, sqlite],
+            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSQLite", "AnnalsSchema", grdb, sqlite],
             exclude: ["DESIGN.md"], swiftSettings: settings),
 
         // Changes of rows that are checked, made and recorded, and the past by them: replay, difference, blame.
@@ -140,7 +140,6 @@ let package = Package(
             name: "AnnalsReplica",
             dependencies: [
                 "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", "AnnalsSchema", "AnnalsHistory", "AnnalsRows", "CAnnalsSQLite",
-                "CZstd",
                 grdb, sqlite,
             ],
             exclude: ["DESIGN.md"], swiftSettings: settings),
@@ -150,7 +149,7 @@ let package = Package(
             name: "AnnalsStore",
             dependencies: [
                 "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", "AnnalsSchema", "AnnalsHistory", "AnnalsRows", "AnnalsReplica",
-                "CAnnalsSQLite", grdb, sqlite, logging,
+                grdb, sqlite, logging,
             ],
             exclude: ["DESIGN.md"], swiftSettings: settings),
         .target(

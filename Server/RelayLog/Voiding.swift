@@ -157,7 +157,7 @@ struct Voided {
         while last < space.head {
             let next = try run(at: last.next)
             last = next.run.lastPosition
-            // The relay's own entries meet everything and hold no rows.
+            // The relay's own entries conflict with all others and hold no rows.
             guard next.header.replica != .relay, !next.header.isVoided else { continue }
             let knewIt = next.header.replica == header.replica || certificates(next).contains { $0.base >= first }
             guard knewIt, rests(next) else { continue }
@@ -168,7 +168,7 @@ struct Voided {
 
     private func rests(_ later: (run: LogStorage.Run, header: BatchHeader)) -> Bool {
         let before = runs.flatMap(footprints)
-        return footprints(later).contains { footprint in before.contains { $0.meets(footprint) } }
+        return footprints(later).contains { footprint in before.contains { $0.conflicts(with: footprint) } }
     }
 
     private func footprints(_ entry: (run: LogStorage.Run, header: BatchHeader)) -> [Footprint] {

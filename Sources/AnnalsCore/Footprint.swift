@@ -2,15 +2,15 @@
 /// read the transaction.
 ///
 /// The write set has rows, and keys and unique values that are taken or given up. The read set has the parents that the
-/// transaction refers to. Two transactions commute if their footprints do not meet.
+/// transaction refers to. Two transactions commute if their footprints do not conflict.
 package struct Footprint: Hashable, Sendable {
-    /// The version of the rules that made the footprint. Footprints of different rules meet each other always.
+    /// The version of the rules that made the footprint. Footprints of different rules always conflict.
     package static let currentRules: UInt16 = 1
 
     package var rules: UInt16
     /// Identifies the key of the hashes. Zero if the space has no key.
     package var keyID: UInt64
-    /// Whether the footprint meets every other footprint. True for schema and policy entries.
+    /// Whether the footprint conflicts with every other footprint. True for schema and policy entries.
     package var everything: Bool
     /// One group for each table, in ascending order of the table's hash.
     package var groups: [Group]

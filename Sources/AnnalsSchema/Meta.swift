@@ -94,7 +94,7 @@ package struct Meta {
         package func number(_ name: Name) throws -> Int64 {
             guard let value = values[name] else { return 0 }
             guard let number = value.integer, SchemaLimits.positions.contains(number) else {
-                throw Corruption("annals_meta.\(name.rawValue)")
+                throw Corruption(name)
             }
             return number
         }
@@ -115,4 +115,9 @@ package struct Meta {
         let table = MetaTable(db)
         if value == nil { try table.remove(name.rawValue) } else { try table.set(name.rawValue, value) }
     }
+}
+
+extension Corruption {
+    /// Corruption of a value in `annals_meta`.
+    package init(_ name: Meta.Name) { self.init("annals_meta.\(name.rawValue)") }
 }

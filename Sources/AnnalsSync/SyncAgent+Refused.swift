@@ -76,6 +76,6 @@ extension SyncAgent {
         AnnalsError(
             .notARelay, operation: "sync",
             "the relay's log after position \(position) is too long to search for a push that got no answer",
-            hint: "The push is kept. Run sync again. If the error stays, ask the relay's operator", isRetryable: true)
+            hint: "The push is kept. Run sync again. If the error persists, ask the relay's operator", isRetryable: true)
     }
 }

@@ -400,7 +400,7 @@ public actor SyncAgent {
         do {
             taken = try await applyTryingOlderSnapshots(page, &summary)
         } catch let error as AnnalsError where error.code == .corruptBatch && !summary.droppedParts {
-            // Buffered parts may belong to a log that the relay lost. They are dropped once. If the error stays, the
+            // Buffered parts may belong to a log that the relay lost. They are dropped once. If the error persists, the
             // log itself is corrupt.
             guard let status = try await store.discardReceivedParts() else { throw error }
             summary.droppedParts = true

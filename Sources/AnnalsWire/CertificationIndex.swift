@@ -46,7 +46,7 @@ package struct CertificationIndex: Sendable {
             old = young
             young = Generation()
         }
-        // A footprint that is larger than a generation is stored as whole tables, or as everything. It then meets more,
+        // A footprint that is larger than a generation is stored as whole tables, or as everything. It then conflicts with more,
         // never less.
         if cost <= generationHashes {
             young.record(footprint, replica: replica, position: position)
@@ -59,11 +59,12 @@ package struct CertificationIndex: Sendable {
         last = position
     }
 
-    /// The newest entry after `base` by another replica that `footprint` meets. nil if the transaction may be accepted.
+    /// The newest entry after `base` by another replica that `footprint` conflicts with. nil if the transaction may be accepted.
     ///
     /// For a base below the floor the result is at least the floor, because the entries in between are not kept.
     package func conflict(of footprint: Footprint, base: Position, replica: ReplicaID) -> Position? {
-        var found = max(young.newest(meeting: footprint, replica: replica), old.newest(meeting: footprint, replica: replica))
+        var found = max(
+            young.newest(conflictingWith: footprint, replica: replica), old.newest(conflictingWith: footprint, replica: replica))
         if base < floor { found = max(found, floor) }
         return found > base ? found : nil
     }
@@ -134,7 +135,7 @@ private struct Generation: Sendable {
         last = position
         all.note(position, replica)
         // A space has one kind, or a few while its keys change. With more kinds each look-up would take longer, so
-        // footprints of further kinds meet everything.
+        // footprints of further kinds conflict with all others.
         let kind = Kind(rules: footprint.rules, keyID: footprint.keyID)
         let isKnown = kinds[kind] != nil || kinds.count < Self.maximumKinds
         if isKnown { kinds[kind].note(position, replica) }
@@ -151,16 +152,16 @@ private struct Generation: Sendable {
         }
     }
 
-    func newest(meeting footprint: Footprint, replica: ReplicaID) -> Position {
+    func newest(conflictingWith footprint: Footprint, replica: ReplicaID) -> Position {
         if footprint.everything { return all.byOther(than: replica) }
         var found = everything.byOther(than: replica)
         let kind = Kind(rules: footprint.rules, keyID: footprint.keyID)
         for (other, newest) in kinds where other != kind { found = max(found, newest.byOther(than: replica)) }
-        for group in footprint.groups { found = max(found, newest(meeting: group, replica: replica)) }
+        for group in footprint.groups { found = max(found, newest(conflictingWith: group, replica: replica)) }
         return found
     }
 
-    private func newest(meeting group: Footprint.Group, replica: ReplicaID) -> Position {
+    private func newest(conflictingWith group: Footprint.Group, replica: ReplicaID) -> Position {
         guard let table = tables[group.table] else { return .zero }
         var found = Position.zero
         func note(_ newest: Newest?) { found = max(found, newest.byOther(than: replica)) }

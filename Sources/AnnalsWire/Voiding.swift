@@ -35,7 +35,7 @@ package enum Voiding {
         return writer.bytes
     }
 
-    /// The relay's own entry that lists the voided entries. Its footprint meets everything, so every later push must
+    /// The relay's own entry that lists the voided entries. Its footprint conflicts with all others, so every later push must
     /// have seen it.
     ///
     /// - Parameters:

@@ -26,7 +26,7 @@ import Testing
         switch lineage.meant(by: name(key)) {
         case .nobody: return "nobody"
         case .untouched: return "untouched"
-        case .life(let id):
+        case .row(let id):
             switch lineage[id].state {
             case .alive(let key): return "alive at \(key[0].integer ?? -1)"
             case .dead(let tombstone): return "dead since \(tombstone.mark.position.rawValue)"
@@ -99,7 +99,7 @@ import Testing
         var lineage = RowLineage()
         lineage.note([NotedChange(old: side(1, "a"), new: side(1, "b"))], by: mark(11))
         lineage.note([insert(2)], by: mark(12))
-        guard case .life(let changed) = lineage.meant(by: name(1)), case .life(let born) = lineage.occupant(of: name(2)) else {
+        guard case .row(let changed) = lineage.meant(by: name(1)), case .row(let born) = lineage.occupant(of: name(2)) else {
             Issue.record("nobody is there")
             return
         }

@@ -27,7 +27,7 @@ import Testing
     ) -> Position? {
         for index in stride(from: log.count, to: Int(base.rawValue), by: -1) {
             let (entry, author) = log[index - 1]
-            if author != replica, entry.meets(footprint) { return Position(Int64(index)) }
+            if author != replica, entry.conflicts(with: footprint) { return Position(Int64(index)) }
         }
         return nil
     }

@@ -42,11 +42,11 @@ import Testing
         let write = Footprint(groups: [.init(table: 1, writes: [5])])
         let read = Footprint(groups: [.init(table: 1, reads: [5])])
         let elsewhere = Footprint(groups: [.init(table: 2, writes: [5], reads: [5])])
-        #expect(write.meets(write))
-        #expect(write.meets(read))
-        #expect(read.meets(write))
-        #expect(!read.meets(read))
-        #expect(!write.meets(elsewhere))
+        #expect(write.conflicts(with: write))
+        #expect(write.conflicts(with: read))
+        #expect(read.conflicts(with: write))
+        #expect(!read.conflicts(with: read))
+        #expect(!write.conflicts(with: elsewhere))
     }
 
     @Test func `what is within another touches nothing more`() {
@@ -76,18 +76,18 @@ import Testing
         let write = Footprint(groups: [.init(table: 1, writes: [5])])
         let read = Footprint(groups: [.init(table: 1, reads: [5])])
         let other = Footprint(groups: [.init(table: 2, writes: [5])])
-        for footprint in [whole, wholeRead, write, read] { #expect(whole.meets(footprint)) }
-        #expect(wholeRead.meets(write))
-        #expect(!wholeRead.meets(read))
-        #expect(!wholeRead.meets(wholeRead))
-        #expect(!whole.meets(other))
+        for footprint in [whole, wholeRead, write, read] { #expect(whole.conflicts(with: footprint)) }
+        #expect(wholeRead.conflicts(with: write))
+        #expect(!wholeRead.conflicts(with: read))
+        #expect(!wholeRead.conflicts(with: wholeRead))
+        #expect(!whole.conflicts(with: other))
     }
 
     @Test func `everything, other rules and another key meet all`() {
         let nothing = Footprint()
-        #expect(!nothing.meets(nothing))
-        #expect(nothing.meets(.everything))
-        #expect(nothing.meets(Footprint(rules: 2)))
-        #expect(nothing.meets(Footprint(keyID: 1)))
+        #expect(!nothing.conflicts(with: nothing))
+        #expect(nothing.conflicts(with: .everything))
+        #expect(nothing.conflicts(with: Footprint(rules: 2)))
+        #expect(nothing.conflicts(with: Footprint(keyID: 1)))
     }
 }

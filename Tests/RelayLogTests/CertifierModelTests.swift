@@ -38,7 +38,7 @@ import Testing
                 let last = own.last
                 if counter != (last?.counter ?? .zero).next || previous != last?.digest ?? .zero { return (positions, .gap) }
                 let met = entries.last {
-                    $0.position > transaction.base && $0.replica != batch.replica && Footprint.meets($0.footprint, transaction.footprint)
+                    $0.position > transaction.base && $0.replica != batch.replica && Footprint.conflict($0.footprint, transaction.footprint)
                 }
                 if let met { return (positions, .stale(at: met.position)) }
                 entries.append(

@@ -9,7 +9,7 @@ enum FootprintFuzzing {
         expect(footprint.isNormal && footprint.normalized() == footprint, "what is read is in order")
         expect(footprint.isWithin(footprint), "a footprint is within itself")
         let half = Footprint(rules: footprint.rules, keyID: footprint.keyID, groups: Array(footprint.groups.prefix(1)))
-        expect(Footprint.meets(footprint, half) == Footprint.meets(half, footprint), "who meets is met")
+        expect(Footprint.conflict(footprint, half) == Footprint.conflict(half, footprint), "a conflict is symmetric")
         certify(footprint, half)
     }
 
@@ -20,10 +20,10 @@ enum FootprintFuzzing {
             index.record(footprint, replica: one, position: Position(1))
             index.record(half, replica: other, position: Position(2))
             expect(index.conflict(of: footprint, base: Position(2), replica: one) == nil, "nothing comes after the last")
-            let isMet = Footprint.meets(footprint, half)
+            let isConflicting = Footprint.conflict(footprint, half)
             let conflict = index.conflict(of: footprint, base: Position(1), replica: one)
             // An index with little room reports more conflicts, never fewer.
-            expect(conflict != nil || !isMet, "what meets is found")
+            expect(conflict != nil || !isConflicting, "a conflict is found")
         }
     }
 }

@@ -8,18 +8,18 @@ import Simulation
 @main
 struct Simulate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "annals-simulate", abstract: "Run worlds of replicas, each from one seed, and hold every law against them.")
+        commandName: "annals-simulate", abstract: "Run worlds of replicas, each from one seed, and check every law.")
 
     @Argument(help: "One seed, a range like 1..300, or a number of random seeds like 5000r.")
     var seeds = "1..300"
 
-    @Flag(help: "Go on after a failure, and print one line for each.")
+    @Flag(help: "Continue after a failure, and print one line for each.")
     var all = false
 
-    @Flag(inversion: .prefixedNo, help: "Leave out of a failing run what it does not need.")
+    @Flag(inversion: .prefixedNo, help: "Shrink a failing plan to the steps that it needs.")
     var shrink = true
 
-    @Flag(help: "Tell the story of a single seed, whether it fails or not.")
+    @Flag(help: "Print each step of a single seed, also if it passes.")
     var story = false
 
     @Flag(help: "Print the plan and run nothing.")
@@ -28,7 +28,7 @@ struct Simulate: AsyncParsableCommand {
     @Option(help: "Only these steps of a single seed's plan, by number, separated by commas.")
     var steps: String?
 
-    @Flag(help: "Say which seed is begun; with --jobs 1 the last is the one that ends the program.")
+    @Flag(help: "Print each seed when it starts; with --jobs 1 the last one ended the program.")
     var verbose = false
 
     /// A world often waits for a thread of another queue, so two worlds run at once for each processor.

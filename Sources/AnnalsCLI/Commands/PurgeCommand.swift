@@ -36,7 +36,7 @@ struct PurgeCommand: AsyncParsableCommand {
     var remember = false
     @Flag(help: "Also drop what consumers have not read and what is not pushed yet.")
     var force = false
-    @Flag(help: "Return free space to the system. No program can use the file meanwhile.")
+    @Flag(help: "Return free space to the system. The file is locked until this ends.")
     var vacuum = false
     @Flag(help: "Only print what would be dropped.")
     var dryRun = false

@@ -97,28 +97,28 @@ package struct NetChangeFolder: Sendable {
 
     /// The final state of each changed row, nil if it was deleted, in the order of first occurrence.
     package func ends() -> [(identity: RowIdentity, row: [Value]?)] {
-        slotIndexes.sorted { $0.value < $1.value }.map { ($0.key, RowLives(slots[$0.value], rawOrder).end?.row) }
+        slotIndexes.sorted { $0.value < $1.value }.map { ($0.key, RowIncarnations(slots[$0.value], rawOrder).end?.row) }
     }
 
     /// The rows that differ, in the order of their first change. Empties the folder.
     package mutating func finish() -> [NetChange] {
         // Columns that some changes leave out are computed separately.
         let columns = slots.indices.map { slots[$0].leavesOut ? slots[$0].takeColumns() : [] }
-        let lives = slots.indices.map { RowLives(slots[$0], rawOrder, columns: columns[$0]) }
-        let ends = lives.indices.map { lives[$0].start == nil ? nil : end(ofLifeAt: $0, lives) }
-        var isContinued = [Bool](repeating: false, count: lives.count)
+        let incarnations = slots.indices.map { RowIncarnations(slots[$0], rawOrder, columns: columns[$0]) }
+        let ends = incarnations.indices.map { incarnations[$0].start == nil ? nil : end(ofIncarnationAt: $0, incarnations) }
+        var isContinued = [Bool](repeating: false, count: incarnations.count)
         for case let end? in ends { isContinued[end] = true }
         (slots, slotIndexes) = ([], [:])
         var changes: [NetChange] = []
-        for (index, here) in lives.enumerated() {
-            let born = isContinued[index] ? nil : here.end
+        for (index, here) in incarnations.enumerated() {
+            let inserted = isContinued[index] ? nil : here.end
             if let start = here.start {
                 // If a row ended and another one began under its key, this is one update.
-                let end = ends[index].map { lives[$0].end } ?? born
+                let end = ends[index].map { incarnations[$0].end } ?? inserted
                 append(start, end, leftOut: end == nil ? [] : columns[index].filter { !$0.isKnown }.map(\.columnIndex), to: &changes)
-                if ends[index] != nil { append(nil, born, to: &changes) }
+                if ends[index] != nil { append(nil, inserted, to: &changes) }
             } else {
-                append(nil, born, to: &changes)
+                append(nil, inserted, to: &changes)
             }
         }
         return changes
@@ -133,19 +133,19 @@ package struct NetChangeFolder: Sendable {
     ///
     /// Arrivals and departures alternate under each identity. So the first departure is that of the row that existed before, and
     /// the second is that of the first row that arrived.
-    private func end(ofLifeAt start: Int, _ lives: [RowLives]) -> Int? {
+    private func end(ofIncarnationAt start: Int, _ incarnations: [RowIncarnations]) -> Int? {
         var index = start
         var rank = 0
         var seen: Set<Int64> = []
         while true {
-            let here = lives[index]
+            let here = incarnations[index]
             guard rank < here.departures.count else { return here.end == nil ? nil : index }
             let departure = here.departures[rank]
             // Each change is followed once. Contradictory changes must not cause an endless loop.
             guard seen.insert(departure.id).inserted, let next = departure.next, let there = slotIndexes[next],
-                let arrival = lives[there].arrivals.firstIndex(of: departure.id)
+                let arrival = incarnations[there].arrivals.firstIndex(of: departure.id)
             else { return nil }
-            rank = arrival + (lives[there].start == nil ? 0 : 1)
+            rank = arrival + (incarnations[there].start == nil ? 0 : 1)
             index = there
         }
     }

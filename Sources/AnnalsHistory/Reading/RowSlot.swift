@@ -97,7 +97,7 @@ package enum RawChangeOrder: Sendable {
 }
 
 /// The states of one identity before and after, and the arrivals and departures in between.
-struct RowLives: Sendable {
+struct RowIncarnations: Sendable {
     package private(set) var start: RowState?
     package private(set) var end: RowState?
     /// Ids of the changes that brought a row to this identity.

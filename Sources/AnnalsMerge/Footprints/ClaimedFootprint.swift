@@ -11,7 +11,7 @@ package final class ClaimedFootprint {
     /// Whether the footprint covers every change so far.
     package private(set) var holds = true
 
-    /// nil for a footprint that meets everything.
+    /// nil for a footprint that conflicts with all others.
     package init?(_ claimed: Footprint, of transaction: TransactionID, key: FootprintKey) {
         guard !claimed.everything, claimed.rules == Footprint.currentRules, claimed.keyID == key.id else { return nil }
         groups = (claimed.isNormal ? claimed : claimed.normalized()).groups

@@ -55,11 +55,11 @@ package struct FootprintBuilder {
     package mutating func add(_ rules: FootprintRules, old: [Value]?, new: [Value]?, leftOut: [Int] = []) {
         let hasher = hasher(of: rules)
         if !leftOut.isEmpty, let old, let new {
-            func isUntold(_ index: TableHasher.Index) -> Bool {
+            func isUnclaimed(_ index: TableHasher.Index) -> Bool {
                 !index.isCoarse && index.columnIndexes.contains(where: leftOut.contains) && !index.isSame(old, new)
             }
-            if hasher.indexes.contains(where: isUntold) { tables[hasher.table, default: Hashes()].writeAll() }
-            for reference in hasher.references where isUntold(reference) { tables[reference.table, default: Hashes()].readAll() }
+            if hasher.indexes.contains(where: isUnclaimed) { tables[hasher.table, default: Hashes()].writeAll() }
+            for reference in hasher.references where isUnclaimed(reference) { tables[reference.table, default: Hashes()].readAll() }
         }
         if tables[hasher.table]?.writesWhole != true {
             hasher.writes(old, new) { hash in tables[hasher.table, default: Hashes()].write(hash) }
@@ -67,7 +67,7 @@ package struct FootprintBuilder {
         hasher.reads(old, new) { table, hash in tables[table, default: Hashes()].read(hash) }
     }
 
-    /// The transaction adds to the schema. Such transactions meet each other, and meet nothing else.
+    /// The transaction adds to the schema. Such transactions conflict with each other, and with nothing else.
     package mutating func addSchema() {
         tables[hash.schemaHash, default: Hashes()].write(hash.schemaHash)
     }

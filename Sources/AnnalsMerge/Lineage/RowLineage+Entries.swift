@@ -22,7 +22,7 @@ extension RowLineage {
     ///
     /// All keys that the entry gives up are free before any key is taken. So rows may swap keys.
     package mutating func note(_ entry: [NotedChange], by mark: WriteMark) {
-        let ids = entry.map { change in change.old.map { life(of: $0) } }
+        let ids = entry.map { change in change.old.map { rowID(of: $0) } }
         let parents = entry.map { change -> [Occupant?] in
             guard let old = change.old, change.new == nil else { return [] }
             return old.parents.map { $0.map(occupant(of:)) }
@@ -58,7 +58,7 @@ extension RowLineage {
 
     private mutating func noteInsert(_ new: RowImage, _ mark: RowMark?, by writer: WriteMark) {
         guard case .revived(let position, let changed)? = mark else {
-            take(new, by: begin(Life(state: .setAside, birth: writer)))
+            take(new, by: begin(Row(state: .setAside, insertedBy: writer)))
             return
         }
         if let id = buried(new.names[0], at: position), case .dead(let tombstone) = self[id].state {
@@ -66,7 +66,7 @@ extension RowLineage {
             self.mark(id, columns: changed.map(\.column) + other, by: writer)
             take(new, by: id)
         } else {
-            let id = begin(Life(state: .setAside, birth: writer))
+            let id = begin(Row(state: .setAside, insertedBy: writer))
             take(new, by: id)
             noteRevival(of: new.names[0], at: position, as: id)
         }

@@ -5,16 +5,16 @@ package struct RebasedRowNames: Sendable {
     /// The row as it is stored now. nil if it does not exist.
     package var after: RowImage?
     /// The row lineage that it continues, if it is known.
-    package var life: RowLineage.ID?
+    package var rowID: RowLineage.ID?
     /// The keys that later transactions use for it.
     package var asked: [CandidateKey]
     /// The state of the row if it does not exist.
     package var end: RowLineage.State
 
-    package init(before: RowImage?, after: RowImage?, life: RowLineage.ID? = nil, asked: [CandidateKey], end: RowLineage.State = .gone) {
+    package init(before: RowImage?, after: RowImage?, rowID: RowLineage.ID? = nil, asked: [CandidateKey], end: RowLineage.State = .gone) {
         self.before = before
         self.after = after
-        self.life = life
+        self.rowID = rowID
         self.asked = asked
         self.end = end
     }
@@ -24,7 +24,7 @@ extension RowLineage {
     /// Adds an outbox transaction after it was rebased, for the transactions after it (merge rule 23).
     package mutating func note(_ rows: [RebasedRowNames]) {
         let ids = rows.map { row in
-            row.life ?? row.before.map { life(of: $0) } ?? begin(Life(state: row.end))
+            row.rowID ?? row.before.map { rowID(of: $0) } ?? begin(Row(state: row.end))
         }
         for (row, id) in zip(rows, ids) {
             if let before = row.before { release(before.names, of: id) }

@@ -39,24 +39,24 @@ package struct RowLineage: Sendable {
 
     /// The row that has a key at some point of the rebase.
     package enum Occupant: Hashable, Sendable {
-        case life(ID)
+        case row(ID)
         /// The stored row with this key. Nothing had touched it at that point.
         case untouched(CandidateKey)
         case nobody
     }
 
-    package struct Life: Sendable {
+    package struct Row: Sendable {
         package var state: State
         /// Set if the pulled entries inserted the row.
-        package var birth: WriteMark?
+        package var insertedBy: WriteMark?
         var cells: [Int: WriteMark] = [:]
 
         /// The last writer of one cell on other replicas since the outbox's base.
-        package func writer(of column: Int) -> WriteMark? { cells[column] ?? birth }
+        package func writer(of column: Int) -> WriteMark? { cells[column] ?? insertedBy }
 
         /// The latest writer of any cell of the row on other replicas.
         package var latestWriter: WriteMark? {
-            (Array(cells.values) + (birth.map { [$0] } ?? [])).max { ($0.time, $0.replica) < ($1.time, $1.replica) }
+            (Array(cells.values) + (insertedBy.map { [$0] } ?? [])).max { ($0.time, $0.replica) < ($1.time, $1.replica) }
         }
     }
 
@@ -66,7 +66,7 @@ package struct RowLineage: Sendable {
         var position: Position
     }
 
-    private(set) var lineage: [Life] = []
+    private(set) var lineage: [Row] = []
     /// The row that had a key when the key was first touched.
     private var originals: [CandidateKey: ID?] = [:]
     /// The row that later outbox transactions mean by a key, because an earlier one gave the key to it.
@@ -80,18 +80,18 @@ package struct RowLineage: Sendable {
 
     // MARK: Looking up
 
-    package subscript(id: ID) -> Life { lineage[id.number] }
+    package subscript(id: ID) -> Row { lineage[id.number] }
 
     /// The row that the outbox means by a key.
     package func meant(by name: CandidateKey) -> Occupant {
-        if let id = called[name] { return .life(id) }
+        if let id = called[name] { return .row(id) }
         return original(of: name)
     }
 
     /// The row that has the key now.
     package func occupant(of name: CandidateKey) -> Occupant {
         guard let entry = present[name] else { return .untouched(name) }
-        return entry.map(Occupant.life) ?? .nobody
+        return entry.map(Occupant.row) ?? .nobody
     }
 
     /// The same row by the current records: a row that was untouched at that point may have been touched since.
@@ -102,7 +102,7 @@ package struct RowLineage: Sendable {
 
     private func original(of name: CandidateKey) -> Occupant {
         guard let entry = originals[name] else { return .untouched(name) }
-        return entry.map(Occupant.life) ?? .nobody
+        return entry.map(Occupant.row) ?? .nobody
     }
 
     /// The rows that one entry deleted.
@@ -117,9 +117,9 @@ package struct RowLineage: Sendable {
     // MARK: Shared by both phases
 
     /// The row lineage of a stored row.
-    package mutating func life(of side: RowImage) -> ID {
+    package mutating func rowID(of side: RowImage) -> ID {
         if let id = present[side.name] ?? nil { return id }
-        let id = begin(Life(state: .alive(key: side.key)))
+        let id = begin(Row(state: .alive(key: side.key)))
         for name in side.names where present[name] == nil {
             present[name] = id
             originals[name] = id
@@ -127,8 +127,8 @@ package struct RowLineage: Sendable {
         return id
     }
 
-    mutating func begin(_ life: Life) -> ID {
-        lineage.append(life)
+    mutating func begin(_ row: Row) -> ID {
+        lineage.append(row)
         return ID(number: lineage.count - 1)
     }
 

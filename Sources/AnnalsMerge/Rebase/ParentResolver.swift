@@ -16,7 +16,7 @@ struct ParentResolver {
     func parent(named name: CandidateKey) throws -> Parent {
         switch state.requestedNames[name] {
         case .row(let number)?: return try parent(inPlay: number, name.columnIndexes)
-        case .lineage(let id)?: return try parent(.life(id), name)
+        case .lineage(let id)?: return try parent(.row(id), name)
         case nil: break
         }
         let occupant = state.context.lineage.meant(by: name)

@@ -65,7 +65,7 @@ final class RebaseState {
 
     /// The lineage of the row that has a key before this transaction. nil if no pulled entry and no earlier transaction touched it.
     func lineage(of name: CandidateKey) -> RowLineage.ID? {
-        if case .life(let id) = context.lineage.occupant(of: name) { id } else { nil }
+        if case .row(let id) = context.lineage.occupant(of: name) { id } else { nil }
     }
 
     /// From now on, later references and transactions mean this row by these keys.

@@ -42,19 +42,19 @@ struct RevivalPlanner {
         } else if try state.occupant(of: row, in: table) != nil {
             inserts.add(index, table, row)
             let rule = state.policies(of: table).delete
-            inserts.setAside(index, Reason(kind: .updateOfDeleted, policy: rule.rawValue, mark: birth(of: name)))
+            inserts.setAside(index, Reason(kind: .updateOfDeleted, policy: rule.rawValue, mark: insertedBy(of: name)))
         } else {
             inserts.add(index, table, row)
         }
     }
 
-    private func birth(of name: CandidateKey) -> WriteMark? {
-        if case .life(let id) = state.context.lineage.occupant(of: name) { state.context.lineage[id].birth } else { nil }
+    private func insertedBy(of name: CandidateKey) -> WriteMark? {
+        if case .row(let id) = state.context.lineage.occupant(of: name) { state.context.lineage[id].insertedBy } else { nil }
     }
 
     /// Another author restored the same row. What is left is an update of the columns that this author changed.
     private func planUpdateOfRevived(_ index: Int, _ table: MergeTable, _ lineage: RowLineage.ID) throws {
-        switch try RowResolver(state: state).outcome(of: .life(lineage), in: table) {
+        switch try RowResolver(state: state).outcome(of: .row(lineage), in: table) {
         case .alive(let row, _):
             state.outcomes[index].row = state.rowNumber(table, row, lineage, Cause(index))
             state.outcomes[index].loss = state.decisions.setAside(index)
@@ -105,7 +105,7 @@ struct RevivalPlanner {
             guard case .dead(let tombstone) = lineage[child].state, tombstone.mark.position == position else { continue }
             let references = try state.source.table(named: tombstone.table).references
             for (reference, parent) in zip(references, tombstone.parents) where reference.onDelete == .cascade {
-                if let parent, case .life(let id) = lineage.known(parent) { children[id, default: []].append(child) }
+                if let parent, case .row(let id) = lineage.known(parent) { children[id, default: []].append(child) }
             }
         }
         return children

@@ -30,7 +30,7 @@ struct RowResolver {
         case .untouched(let name):
             guard let row = try state.source.row(named: name, in: table) else { return .nothing }
             return .alive(row, nil)
-        case .life(let id):
+        case .row(let id):
             switch state.context.lineage[id].state {
             case .alive(let key):
                 guard let row = try state.source.row(withKey: key, in: table) else { return .nothing }

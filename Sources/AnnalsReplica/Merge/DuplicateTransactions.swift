@@ -9,7 +9,7 @@ import AnnalsSchema
 /// the keys that these have in the space.
 package struct DuplicateTransactions {
     private let outbox: [TransactionID: OutboxTransaction]
-    private var names: [TransactionID: [(names: [CandidateKey], life: RowLineage.ID)]] = [:]
+    private var names: [TransactionID: [(names: [CandidateKey], rowID: RowLineage.ID)]] = [:]
 
     init(_ outbox: [OutboxTransaction]) {
         self.outbox = Dictionary(outbox.map { ($0.info.id, $0) }, uniquingKeysWith: { first, _ in first })
@@ -26,15 +26,15 @@ package struct DuplicateTransactions {
         for change in transaction.changes {
             let table = try session.table(named: change.table)
             guard let (asked, key) = made(change.change, table), let present = Self.present(key, table, settled),
-                case .life(let life) = lineage.occupant(of: table.keyName(present))
+                case .row(let rowID) = lineage.occupant(of: table.keyName(present))
             else { continue }
-            names[id, default: []].append((asked, life))
+            names[id, default: []].append((asked, rowID))
         }
     }
 
     /// Makes the transactions after a duplicate refer to its rows by the local keys.
     package func call(_ id: TransactionID, in lineage: inout RowLineage) {
-        for (names, life) in names[id] ?? [] { lineage.call(life, by: names) }
+        for (names, rowID) in names[id] ?? [] { lineage.call(rowID, by: names) }
     }
 
     /// The candidate keys and the primary key that a change gave to a row; nil if it gave none.

@@ -103,8 +103,8 @@ extension PageApplier {
         for change in transaction.changes {
             guard case .insert(let row) = change.change else { continue }
             let table = try session.table(named: change.table)
-            guard case .life(let life) = rebase.context.lineage.occupant(of: table.keyName(table.key(of: row))) else { continue }
-            rebase.context.lineage.call(life, by: table.names(of: row))
+            guard case .row(let rowID) = rebase.context.lineage.occupant(of: table.keyName(table.key(of: row))) else { continue }
+            rebase.context.lineage.call(rowID, by: table.names(of: row))
         }
     }
 

@@ -157,16 +157,18 @@ package struct PageApplier {
         for entry in entries.list where !ahead.contains(entry.position) {
             index.record(entry.footprint, replica: entry.replica, position: entry.position)
         }
-        func isMet(_ footprint: Footprint) -> Bool { index.conflict(of: footprint, base: state.position, replica: state.replica) != nil }
+        func isConflicting(_ footprint: Footprint) -> Bool {
+            index.conflict(of: footprint, base: state.position, replica: state.replica) != nil
+        }
         if attempt.undoesOutbox, let first = outbox.first {
             policies = try MergePolicies(policiesInForce(after: entries), over: policies)
             return try .all(db, from: first.sequence)
         }
-        let (met, unsettled) = (outbox.first { isMet($0.footprint) }?.sequence, try UnsettledReferences.first(db))
-        guard let first = [met, unsettled].compactMap({ $0 }).min() else { return .none }
+        let (conflicting, unsettled) = (outbox.first { isConflicting($0.footprint) }?.sequence, try UnsettledReferences.first(db))
+        guard let first = [conflicting, unsettled].compactMap({ $0 }).min() else { return .none }
         policies = try MergePolicies(policiesInForce(after: entries), over: policies)
         guard try unsettled == nil && mayLeaveSome(entries) else { return try .all(db, from: first) }
-        return try .needed(db, from: first, isMet: isMet)
+        return try .needed(db, from: first, isConflicting: isConflicting)
     }
 
     /// Whether footprints show all conflicts, so that some transactions can stay. They do not if a policy settles whole rows, if

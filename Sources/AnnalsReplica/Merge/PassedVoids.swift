@@ -14,7 +14,7 @@ package enum PassedVoids {
         try (Meta(db).text(.passedVoids) ?? "").split(separator: " ").map { text in
             let parts = text.split(separator: "-")
             guard parts.count == 2, let position = Int64(parts[0]), let digest = Digest(String(parts[1])) else {
-                throw Corruption("annals_meta.passed_voids")
+                throw Corruption(Meta.Name.passedVoids)
             }
             return VoidedEntry(position: Position(position), digest: digest)
         }

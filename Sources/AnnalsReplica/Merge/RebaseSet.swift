@@ -28,15 +28,15 @@ package struct RebaseSet {
         RebaseSet(rows: try Outbox.rows(db, from: first), leavesSome: false)
     }
 
-    /// The transactions for which `isMet` is true, and those that conflict with an earlier one of them.
-    package static func needed(_ db: Database, from first: Int64, isMet: (Footprint) -> Bool) throws -> RebaseSet {
+    /// The transactions for which `isConflicting` is true, and those that conflict with an earlier one of them.
+    package static func needed(_ db: Database, from first: Int64, isConflicting: (Footprint) -> Bool) throws -> RebaseSet {
         let rows = try Outbox.rows(db, from: first)
         guard !rows.contains(where: { $0.footprint.everything }) else { return RebaseSet(rows: rows, leavesSome: false) }
         var undone = CertificationIndex(maximumHashes: .max / 4)
         var needed: [Outbox.Row] = []
         for row in rows {
             let builds = undone.conflict(of: row.footprint, base: .zero, replica: .relay) != nil
-            guard builds || isMet(row.footprint) else { continue }
+            guard builds || isConflicting(row.footprint) else { continue }
             needed.append(row)
             undone.record(row.footprint, replica: .nobody, position: undone.last.next)
         }

@@ -27,7 +27,7 @@ extension CreationStage {
         guard let lineage = try ReplicaState.load(db)?.lineage else { throw Corruption("annals_meta") }
         let words = text.split(separator: " ")
         if let first = words.first, first == Self.started { return .started(lineage, beginning: words.dropFirst().joined()) }
-        guard let digest = Hexadecimal.decode(text).flatMap({ Digest(bytes: $0) }) else { throw Corruption("annals_meta.join_stage") }
+        guard let digest = Hexadecimal.decode(text).flatMap({ Digest(bytes: $0) }) else { throw Corruption(Meta.Name.joinStage) }
         return .copied(lineage, digest)
     }
 

@@ -73,7 +73,7 @@ package struct LogEvidence: Codable, Hashable, Sendable {
         do {
             return try JSONDecoder().decode(LogEvidence.self, from: Data(bytes))
         } catch {
-            throw Corruption("annals_meta.evidence")
+            throw Corruption(Meta.Name.evidence)
         }
     }
 

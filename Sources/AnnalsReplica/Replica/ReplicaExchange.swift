@@ -202,7 +202,7 @@ package struct ReplicaExchange {
     private static var otherAnswer: AnnalsError {
         AnnalsError(
             .notARelay, operation: "sync", "the relay's answer does not belong to the push that was sent",
-            hint: "Nothing was changed, and the push is kept. Run sync again. If the error stays, a proxy may repeat old answers",
+            hint: "Nothing was changed, and the push is kept. Run sync again. If the error persists, a proxy may repeat old answers",
             isRetryable: true)
     }
 

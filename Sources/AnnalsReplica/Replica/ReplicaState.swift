@@ -89,7 +89,7 @@ public struct ReplicaState: Sendable {
     ///
     /// - Throws: `Corruption` if the file holds no key or the key of another replica.
     package func key() throws -> ReplicaKey {
-        guard let key = ReplicaKey(bytes: secret), key.replica == replica else { throw Corruption("annals_meta.replica_key") }
+        guard let key = ReplicaKey(bytes: secret), key.replica == replica else { throw Corruption(Meta.Name.replicaKey) }
         return key
     }
 

@@ -17,14 +17,14 @@ package struct UnconfirmedAuthors {
     /// nil if the entries of all authors were received from the first one on.
     package static func load(_ db: Database) throws -> UnconfirmedAuthors? {
         guard let snapshot = try Meta(db).integer(.unconfirmedSnapshot) else { return nil }
-        guard SchemaLimits.positions.contains(snapshot) else { throw Corruption("annals_meta.told_by_snapshot") }
+        guard SchemaLimits.positions.contains(snapshot) else { throw Corruption(Meta.Name.unconfirmedSnapshot) }
         return UnconfirmedAuthors(snapshot: Position(snapshot), replicas: try replicas(db))
     }
 
     private static func replicas(_ db: Database) throws -> Set<ReplicaID> {
         guard let bytes = try Meta(db).bytes(.unconfirmedAuthors) else { return [] }
         let replicas = stride(from: 0, to: bytes.count, by: idBytes).compactMap { ReplicaID(bytes: bytes[$0...].prefix(idBytes)) }
-        guard replicas.count * idBytes == bytes.count else { throw Corruption("annals_meta.unconfirmed_authors") }
+        guard replicas.count * idBytes == bytes.count else { throw Corruption(Meta.Name.unconfirmedAuthors) }
         return Set(replicas)
     }
 

@@ -71,7 +71,7 @@ package struct SpaceRename: Hashable, Codable, Sendable {
     package static func waiting(_ db: Database) throws -> [SpaceRename] {
         guard let bytes = try Meta(db).bytes(.renames) else { return [] }
         guard let renames = try? JSONDecoder().decode([SpaceRename].self, from: Data(bytes)) else {
-            throw Corruption("annals_meta.renames")
+            throw Corruption(Meta.Name.renames)
         }
         return renames
     }

@@ -164,7 +164,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         if let schema = try? JSONDecoder().decode(SpaceSchema.self, from: bytes) { return schema }
         // The older form, which holds only version 1.
         guard let tables = try? JSONDecoder().decode([DeclaredTable].self, from: bytes) else {
-            throw Corruption("annals_meta.space_schema")
+            throw Corruption(Meta.Name.spaceSchema)
         }
         return SpaceSchema(TrackedTables(tables.map { (0, $0) }))
     }

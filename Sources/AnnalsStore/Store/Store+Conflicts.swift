@@ -45,8 +45,8 @@ extension Store {
     /// - Throws: `AnnalsError.busy` at once if another program writes, because a reader should not wait for this.
     public func noteConflictsSeen(_ ids: [Int64]) async throws {
         try await translated("conflicts") {
-            try await database.writeWithoutTransaction { [patience] db in
-                try patience.suspended {
+            try await database.writeWithoutTransaction { [busyTimeout] db in
+                try busyTimeout.suspended {
                     try db.inTransaction(.immediate) {
                         guard try StoreSchema.isReplica(db) else { return .rollback }
                         try ConflictJournal.noteSeen(db, ids)

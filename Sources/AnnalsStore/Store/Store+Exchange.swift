@@ -38,7 +38,7 @@ extension Store {
     ///
     /// If a program left children without parents, the actions that their foreign keys declare are done, which may change rows.
     package func prepareOutbox() async throws -> ExchangeStatus {
-        if let status = try await looking("sync", { [lastLook] db in try lastLook.ready(db) }) { return status }
+        if let status = try await looking("sync", { [idleCache] db in try idleCache.ready(db) }) { return status }
         let (status, isUnsettled, isCaughtUp, state) = try await managed("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try exchange.checkLog()
@@ -61,7 +61,7 @@ extension Store {
         }
         if status.schemaVersion > 1, !status.isPushUnderWay, try await adoptSchema() { return try await prepareOutbox() }
         if isUnsettled { return try await settleReferences() }
-        lastLook.note(state, ready: status)
+        idleCache.note(state, ready: status)
         return status
     }
 
@@ -165,12 +165,12 @@ extension Store {
     private func continuing<T: Sendable>(
         _ body: @escaping @Sendable (Database, StoreStep, inout ExchangeStatus?) throws -> T
     ) async throws -> T {
-        let (value, ready, state) = try await managed("sync") { [lastLook] db, step in
-            var ready = try lastLook.ready(db)
+        let (value, ready, state) = try await managed("sync") { [idleCache] db, step in
+            var ready = try idleCache.ready(db)
             let value = try body(db, step, &ready)
             return (value, ready, try FileState(db))
         }
-        if let ready { lastLook.note(state, ready: ready) }
+        if let ready { idleCache.note(state, ready: ready) }
         return value
     }
 
@@ -221,7 +221,7 @@ extension Store {
     private func applyRows(_ page: Page, _ attempt: PageAttempt) async throws -> AppliedPage {
         let policies = configuration.mergePolicies
         if page.frames.isEmpty {
-            if let status = try await looking("sync", { [lastLook] db in try lastLook.taken(page, db) }) {
+            if let status = try await looking("sync", { [idleCache] db in try idleCache.taken(page, db) }) {
                 return AppliedPage(status: status)
             }
             // If there is nothing to apply, the connection's settings do not change. Changing them would make SQLite compile all
@@ -232,7 +232,7 @@ extension Store {
                 return (try Self.take(page, exchange, step, policies, attempt), try FileState(db))
             }
             if let taken {
-                lastLook.note(taken.state, taken: page, taken.page.status)
+                idleCache.note(taken.state, taken: page, taken.page.status)
                 return taken.page
             }
         }
@@ -247,7 +247,7 @@ extension Store {
             taken.conflicts += conflicts
             return (taken, try Self.ready(after: taken, db), try FileState(db))
         }
-        if let ready { lastLook.note(state, ready: ready) }
+        if let ready { idleCache.note(state, ready: ready) }
         return taken
     }
 
@@ -325,13 +325,13 @@ extension Store {
 
     /// A managed step: one write transaction in which external writes can be recorded first.
     func managed<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (Database, StoreStep) throws -> T) async throws -> T {
-        let (configuration, schema, foreign) = (configuration, schema, foreign)
+        let (configuration, schema, foreignCommits) = (configuration, schema, foreignCommits)
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
                 try Self.followSchema(db, configuration, schema)
                 var result: T?
                 try db.inTransaction(.immediate) {
-                    try foreign.look(db)
+                    try foreignCommits.look(db)
                     try schema.begin(db)
                     result = try body(db, StoreStep(db, configuration, schema))
                     return .commit
@@ -347,7 +347,7 @@ extension Store {
     func merging<T: Sendable>(
         _ operation: String, commits: Bool = true, _ body: @escaping @Sendable (Database, StoreStep) throws -> T
     ) async throws -> T {
-        let (configuration, schema, foreign) = (configuration, schema, foreign)
+        let (configuration, schema, foreignCommits) = (configuration, schema, foreignCommits)
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
                 if commits { try Self.followSchema(db, configuration, schema) }
@@ -356,7 +356,7 @@ extension Store {
                 return try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
                     var result: T?
                     try db.inTransaction(.immediate) {
-                        try foreign.look(db)
+                        try foreignCommits.look(db)
                         try schema.begin(db)
                         let undetected = try UndetectedChanges(db)
                         result = try body(db, StoreStep(db, configuration, schema))

@@ -29,9 +29,9 @@ extension Store.Configuration {
     }
 
     /// Options for the connections that the store opens.
-    func connectionOptions(_ patience: BusyTimeout) -> GRDB.Configuration {
+    func connectionOptions(_ busyTimeout: BusyTimeout) -> GRDB.Configuration {
         var options = wrapped ?? GRDB.Configuration()
-        options.busyMode = patience.busyMode
+        options.busyMode = busyTimeout.busyMode
         options.label = "annals"
         if isScratch { options.prepareDatabase { db in try db.execute(sql: "PRAGMA synchronous = OFF") } }
         if isUntrusted { options.prepareDatabase { db in try db.execute(sql: "PRAGMA trusted_schema = OFF") } }

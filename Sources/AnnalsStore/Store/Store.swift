@@ -83,9 +83,9 @@ public final class Store: Sendable {
     public let configuration: Configuration
     package let database: any DatabaseWriter
     let schema = SchemaCache()
-    let patience: BusyTimeout
-    let foreign = ForeignCommits()
-    let lastLook = IdleCache()
+    let busyTimeout: BusyTimeout
+    let foreignCommits = ForeignCommits()
+    let idleCache = IdleCache()
     let closing = CloseLatch()
 
     /// Opens a database: creates it if allowed, checks its format, migrates it, and starts the history of its tables.
@@ -105,16 +105,16 @@ public final class Store: Sendable {
         let path = DatabaseFile.plain(path)
         self.path = path
         self.configuration = configuration
-        patience = BusyTimeout(configuration.busyTimeout)
+        busyTimeout = BusyTimeout(configuration.busyTimeout)
         do {
-            let options = configuration.connectionOptions(patience)
+            let options = configuration.connectionOptions(busyTimeout)
             if try configuration.createIfMissing && DatabaseFile.isMissing(path) {
                 database = try DatabaseFile.create(path, options)
             } else {
                 try DatabaseFile.check(path)
                 database = try DatabaseFile.open(path, options)
             }
-            try database.writeWithoutTransaction { [foreign] db in try foreign.look(db) }
+            try database.writeWithoutTransaction { [foreignCommits] db in try foreignCommits.look(db) }
         } catch {
             throw StoreError.translate(error, operation: "open", path: path)
         }
@@ -130,9 +130,9 @@ public final class Store: Sendable {
     public init(inMemory name: String? = nil, configuration: Configuration = Configuration()) throws {
         path = ":memory:"
         self.configuration = configuration
-        patience = BusyTimeout(configuration.busyTimeout)
+        busyTimeout = BusyTimeout(configuration.busyTimeout)
         do {
-            database = try DatabaseQueue(named: name, configuration: configuration.connectionOptions(patience))
+            database = try DatabaseQueue(named: name, configuration: configuration.connectionOptions(busyTimeout))
         } catch {
             throw StoreError.translate(error, operation: "open", path: path)
         }
@@ -145,7 +145,7 @@ public final class Store: Sendable {
     public init(wrapping writer: any DatabaseWriter, configuration: Configuration = Configuration()) throws {
         path = DatabaseFile.path(of: writer)
         self.configuration = configuration.wrapping(writer)
-        patience = BusyTimeout(configuration.busyTimeout)
+        busyTimeout = BusyTimeout(configuration.busyTimeout)
         database = writer
         try checkFormat()
         try prepare()

@@ -32,7 +32,7 @@ import Testing
                     a: \(a.statements)
                     b: \(b.statements)
                     """
-                let meets = a.row.footprint.meets(b.row.footprint)
+                let meets = a.row.footprint.conflicts(with: b.row.footprint)
                 // A second, simple implementation of merge rules 6 to 9.
                 #expect(meets == self.meets(a, b, without: nil), "the model of footprints says otherwise\n\(story)")
                 let missed = meets ? uncaught.filter { !self.meets(a, b, without: $0) } : []
@@ -58,7 +58,7 @@ import Testing
             for change in made.changes { footprint.add(change.rules, old: change.old, new: change.new) }
             return footprint
         }
-        return footprints[0].meets(footprints[1])
+        return footprints[0].conflicts(with: footprints[1])
     }
 
     private func eachPair(_ seed: UInt64, _ body: (CommutingPair, CommutingPair.Made, CommutingPair.Made) throws -> Void) throws {

@@ -53,7 +53,7 @@ struct ModelFootprint {
         }
     }
 
-    func meets(_ other: ModelFootprint) -> Bool {
+    func conflicts(with other: ModelFootprint) -> Bool {
         !writes.isDisjoint(with: other.writes) || !writes.isDisjoint(with: other.reads) || !reads.isDisjoint(with: other.writes)
     }
 

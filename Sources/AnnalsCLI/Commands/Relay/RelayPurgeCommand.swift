@@ -7,7 +7,7 @@ struct RelayPurgeCommand: AsyncParsableCommand {
         commandName: "purge",
         abstract: "Drop the older part of a space's log, as far as a snapshot covers it.",
         discussion: """
-            A running relay does this every hour. Entries that are younger than --keep are kept. Entries that a live replica has not \
+            A running relay does this every hour. Entries that are younger than --keep are kept. Entries that a live replica of a writer has not \
             applied are kept for 90 days; a replica that was not seen for 30 days, or that is retired, does not count. The log then \
             starts at a snapshot, and new entries use the free space again. A replica that missed dropped entries resyncs from the \
             snapshot.

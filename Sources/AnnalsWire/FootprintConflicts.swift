@@ -4,8 +4,8 @@ extension Footprint {
     /// Whether the footprints conflict: one writes something that the other writes or reads. Then the author of the
     /// later transaction must rebase it on the earlier one.
     ///
-    /// The relation is symmetric. Footprints of different rules or different keys meet always.
-    package static func meets(_ left: Footprint, _ right: Footprint) -> Bool {
+    /// The relation is symmetric. Footprints of different rules or different keys always conflict.
+    package static func conflict(_ left: Footprint, _ right: Footprint) -> Bool {
         if left.everything || right.everything || left.rules != right.rules || left.keyID != right.keyID { return true }
         // Both lists ascend, so one pass finds the common tables.
         let (left, right) = (left.isNormal ? left : left.normalized(), right.isNormal ? right : right.normalized())
@@ -13,7 +13,7 @@ extension Footprint {
         while i < left.groups.count, j < right.groups.count {
             let (a, b) = (left.groups[i], right.groups[j])
             if a.table == b.table {
-                if Group.meets(a, b) { return true }
+                if Group.conflict(a, b) { return true }
                 i += 1
                 j += 1
             } else if a.table < b.table {
@@ -25,9 +25,9 @@ extension Footprint {
         return false
     }
 
-    /// Whether this footprint and `other` meet; see `meets(_:_:)`.
-    package func meets(_ other: Footprint) -> Bool {
-        Self.meets(self, other)
+    /// Whether this footprint and `other` conflict; see `conflict(_:_:)`.
+    package func conflicts(with other: Footprint) -> Bool {
+        Self.conflict(self, other)
     }
 
     /// Whether `other` covers this footprint: it writes everything that this one writes, and reads or writes everything
@@ -44,11 +44,11 @@ extension Footprint.Group {
     var hasWrites: Bool { writesWhole || !writes.isEmpty }
     var hasReads: Bool { readsWhole || !reads.isEmpty }
 
-    static func meets(_ left: Self, _ right: Self) -> Bool {
-        left.writesMeet(right) || right.writesMeet(left)
+    static func conflict(_ left: Self, _ right: Self) -> Bool {
+        left.writesConflict(right) || right.writesConflict(left)
     }
 
-    private func writesMeet(_ other: Self) -> Bool {
+    private func writesConflict(_ other: Self) -> Bool {
         guard hasWrites else { return false }
         if writesWhole { return other.hasWrites || other.hasReads }
         if other.writesWhole || other.readsWhole { return true }

@@ -88,7 +88,7 @@ extension SyncAgent {
     private static var noTurn: AnnalsError {
         AnnalsError(
             .relayOverloaded, operation: "sync", "other replicas have the push lease, and this replica must wait",
-            hint: "Local work is kept. Run sync again. If the error stays, ask the relay's operator", isRetryable: true)
+            hint: "Local work is kept. Run sync again. If the error persists, ask the relay's operator", isRetryable: true)
     }
 
     /// The error for too many rounds without progress.
@@ -102,7 +102,7 @@ extension SyncAgent {
             return AnnalsError(
                 .notARelay, operation: "sync",
                 "the relay's log has entries up to position \(status.head), but the relay sends none after position \(status.pulled)",
-                hint: "Local work is kept. Run sync again. If the error stays, ask the relay's operator", isRetryable: true)
+                hint: "Local work is kept. Run sync again. If the error persists, ask the relay's operator", isRetryable: true)
         }
         return refusal(of: status.outbox)
     }
@@ -110,7 +110,7 @@ extension SyncAgent {
     static func refusal(of outbox: Int) -> AnnalsError {
         AnnalsError(
             .relayOverloaded, operation: "sync", "the relay refuses the push without a reason; \(waits(outbox))",
-            hint: "Run sync again. If the error stays, ask the relay's operator", isRetryable: true)
+            hint: "Run sync again. If the error persists, ask the relay's operator", isRetryable: true)
     }
 
     static func waits(_ outbox: Int) -> String {
