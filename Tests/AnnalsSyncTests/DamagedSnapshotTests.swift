@@ -16,7 +16,7 @@ import Testing
 ///
 /// `ANNALS_SEED=n swift test --filter DamagedSnapshotTests` replays one seed.
 @Suite(.timeLimit(.minutes(20))) struct DamagedSnapshotTests {
-    static let seeds = Seeds.given ?? Array(1...40)
+    static let seeds = Seeds.given ?? Array(1...20)
     private static let values = ["NULL", "x'01ff'", "''", "'x'", "-1", "9223372036854775807", "-9223372036854775808", "1.5e300"]
     private static let pageBytes = 4_096
 

@@ -14,7 +14,7 @@ import Testing
 ///
 /// `ANNALS_SEED=n swift test --filter DamagedTablesTests` replays one seed.
 @Suite(.timeLimit(.minutes(20))) struct DamagedTablesTests {
-    static let seeds = Seeds.given ?? Array(1...40)
+    static let seeds = Seeds.given ?? Array(1...20)
     private static let values = ["NULL", "x'01ff'", "''", "'x'", "-1", "9223372036854775807", "-9223372036854775808", "1.5e300"]
 
     @Test("a value of Annals' own tables that it never writes ends no process, is told, found and repaired or left", arguments: seeds)

@@ -131,7 +131,7 @@ import Testing
         try await expectAgreement(world)
     }
 
-    @Test("what random work comes to is verified by every replica", arguments: 0..<40)
+    @Test("what random work comes to is verified by every replica", arguments: 0..<16)
     func random(_ seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)

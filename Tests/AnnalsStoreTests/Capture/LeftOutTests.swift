@@ -235,7 +235,7 @@ import Testing
     }
 
     /// Compares with a simple model of the rows. All unchanged values are left out.
-    @Test(arguments: 0..<200 as Range<UInt64>)
+    @Test(arguments: 0..<80 as Range<UInt64>)
     func `random writes of a transaction come to the difference`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         func value() -> String { ["a", "b", "c"].randomElement(using: &generator) ?? "" }

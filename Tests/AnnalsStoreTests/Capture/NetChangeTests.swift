@@ -128,7 +128,7 @@ struct NetChangeTests {
     }
 
     /// The result of the steps of a path does not depend on their order.
-    @Test(arguments: 0..<200 as Range<UInt64>)
+    @Test(arguments: 0..<80 as Range<UInt64>)
     func theEndsOfAPathDoNotDependOnTheOrderOfItsSteps(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var steps: [(Pair?, Pair?)] = []
@@ -144,7 +144,7 @@ struct NetChangeTests {
     }
 
     /// Writes in order, with moves between keys, compared with a simple model of the rows.
-    @Test(arguments: 0..<200 as Range<UInt64>)
+    @Test(arguments: 0..<80 as Range<UInt64>)
     func randomWritesInOrderGiveTheDifference(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var rows: [Int64: String] = [1: "a", 2: "b", 3: "c"]
