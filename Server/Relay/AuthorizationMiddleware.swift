@@ -60,6 +60,7 @@ struct Authorizer: Sendable {
         switch try await tokens.verify(secret) {
         case .granted(let grant): return .token(grant)
         case .expired: throw Self.refusal("The token has expired", hint: "Ask the relay's operator for a new one")
+        case .revoked: throw Self.refusal("The token was revoked", hint: "Ask the relay's operator for a new one")
         case .unknown: throw Self.refusal("The relay does not know this token", hint: "Check it, or ask the relay's operator for one")
         }
     }

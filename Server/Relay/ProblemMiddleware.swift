@@ -52,12 +52,18 @@ struct ProblemMiddleware: RouterMiddleware {
         }
     }
 
+    /// A contradiction between logs needs an operator, although the request is answered as it should be.
+    private static func level(_ response: Response, _ reason: String?) -> Logger.Level {
+        if response.status.kind == .serverError { return .error }
+        return reason == Problem.Code.logRolledBack.rawValue ? .warning : .info
+    }
+
     private func note(_ request: Request, _ response: Response, _ reason: String?, _ context: RelayRequestContext, took: Duration) {
         let route = context.endpointPath ?? "none"
         let mayWait = request.uri.queryParameters.get(Endpoints.Query.wait) != nil
         metrics.noteRequest(
             request.method, route: mayWait ? route + "?wait" : route, status: response.status.code, problem: reason, took: took)
-        let level: Logger.Level = response.status.kind == .serverError ? .error : .info
+        let level = Self.level(response, reason)
         guard context.logger.logLevel <= level else { return }
         var metadata: Logger.Metadata = [
             "method": "\(request.method)", "status": "\(response.status.code)", "microseconds": "\(Int(took / .microseconds(1)))",

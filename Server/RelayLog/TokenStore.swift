@@ -72,6 +72,7 @@ package final class TokenStore: Sendable {
     package enum Outcome: Sendable, Hashable {
         case granted(TokenGrant)
         case expired
+        case revoked
         case unknown
     }
 
@@ -224,9 +225,10 @@ package final class TokenStore: Sendable {
 
     private func lookUp(_ hash: Digest) async throws -> Outcome {
         try await reading { db in
-            let sql = "SELECT \(Self.columns) FROM annals_tokens WHERE hash = ?1 AND revoked IS NULL"
+            let sql = "SELECT \(Self.columns) FROM annals_tokens WHERE hash = ?1"
             guard let row = try db.row(sql, [hash]), let record = try Self.record(row), Self.isEqual(hash.bytes, try row.bytes(7))
             else { return .unknown }
+            guard record.revoked == nil else { return .revoked }
             return .granted(
                 TokenGrant(id: record.id, space: record.space, scope: record.scope, expires: record.expires, holder: record.holder))
         }

@@ -130,6 +130,38 @@ import Testing
         for hidden in [token, String(token.dropFirst(4)), "hidden", "payload"] { #expect(!lines.all.contains(hidden)) }
     }
 
+    @Test func `a contradiction between logs is logged as a warning, with the space and the replica`() async throws {
+        let fixture = try RelayFixture()
+        let lineage = try await fixture.log.createSpace(.shop).lineage
+        let lines = LogCollector.Lines()
+        var replica = TestReplica(1)
+        let first = replica.batch(lineage, base: .zero, .writing(1))
+        replica.accept(first)
+        let second = replica.batch(lineage, base: .zero, .writing(2)).bytes
+        try await fixture.run { client in
+            var client = client
+            client.logger = Logger(label: "test") { _ in LogCollector(lines: lines) }
+            _ = try await client.push(second)
+            let other: HTTPFields = [.lineage: Lineage.random().description]
+            try await client.send(.get, "/v1/spaces/shop/entries?after=0", headers: other).expectProblem(409, "log-rolled-back")
+            try await client.send(.get, "/v1/spaces/shop/entries?after=9").expectProblem(400, "bad-request")
+        }
+        let warnings = lines.all.split(separator: "\n").filter { $0.hasPrefix("warning") }
+        #expect(warnings.count == 2, "\(warnings)")
+        #expect(warnings.first?.contains("a replica and this relay have different logs") == true)
+        #expect(warnings.first?.contains("shop") == true && warnings.first?.contains("gap") == true)
+    }
+
+    @Test func `a revoked token is refused as revoked`() async throws {
+        let fixture = try RelayFixture(noAuthorization: false)
+        let (token, record) = try await fixture.log.tokens.create(scope: .read)
+        #expect(try await fixture.log.tokens.revoke(record.id))
+        try await fixture.run { client in
+            let problem = try await client.with(token: token).send(.get, "/v1/spaces/shop").expectProblem(401, "not-authenticated")
+            #expect(problem.detail == "The token was revoked")
+        }
+    }
+
     @Test func `a stream ends at the heartbeat after its token was revoked`() async throws {
         let fixture = try RelayFixture()
         let space = try await fixture.log.createSpace(.shop)
