@@ -40,6 +40,7 @@ struct ProblemMiddleware: RouterMiddleware {
         case let error as WireError: return ProblemResponse(error)
         case let error as RelayLogError:
             if case .storage(let reason) = error { context.logger.error("storage failed", metadata: ["reason": "\(reason)"]) }
+            if case .databaseAway(let reason) = error { context.logger.error("database away", metadata: ["reason": "\(reason)"]) }
             return ProblemResponse(error)
         case is CancellationError: return ProblemResponse(.closing)
         case let error as any HTTPResponseError where error.status == .notFound:

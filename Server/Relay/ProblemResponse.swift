@@ -122,6 +122,8 @@ extension ProblemResponse {
                 hint: "The relay may have been restored from a backup; ask its operator")
         case .overloaded(let seconds):
             self = .unavailable("Too many requests are waiting", retryAfterSeconds: seconds)
+        case .databaseAway:
+            self = .unavailable("The relay's database does not answer", retryAfterSeconds: 1)
         case .quota(let quota, let bound, let seconds):
             self.init(quota, bound, retryAfterSeconds: seconds)
         case .tooManySpacesOfToken(let limit):

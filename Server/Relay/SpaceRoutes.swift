@@ -50,6 +50,9 @@ struct SpaceRoutes: Sendable {
         } catch RelayLogError.storage(let reason) {
             context.logger.error("not ready", metadata: ["reason": "\(reason)"])
             throw ProblemResponse.unavailable("The storage does not answer", retryAfterSeconds: 5)
+        } catch RelayLogError.databaseAway(let reason) {
+            context.logger.error("not ready", metadata: ["reason": "\(reason)"])
+            throw ProblemResponse.unavailable("The database does not answer", retryAfterSeconds: 5)
         } catch RelayLogError.diskReserved {
             context.logger.error("not ready", metadata: ["reason": "the disk's reserve is reached"])
             throw ProblemResponse.unavailable("The disk's reserve is reached", retryAfterSeconds: 60)

@@ -45,6 +45,8 @@ package enum RelayLogError: Error, Sendable {
     case tooManySpaces(limit: Int)
     /// The space has reached its limit of bytes.
     case spaceFull(limit: Int64)
+    /// The database server does not answer. The text says why, without the server's address.
+    case databaseAway(String)
     /// Another failure of the storage; the operator's log has the reason.
     case storage(String)
 }

@@ -1,4 +1,5 @@
 internal import CPostgres
+internal import Foundation
 internal import RelayLog
 
 /// An error of PostgreSQL or of the connection to it.
@@ -19,10 +20,19 @@ struct PostgresError: StorageFailure, CustomStringConvertible {
     /// The whole transaction can be tried again at once.
     var isTransient: Bool { isLostConnection || state == "40001" || state == "40P01" }
 
+    /// Why the connection was lost. libpq's own messages name the server's address before the last "failed: ", and no log may have it.
+    private var lossReason: String {
+        guard state.isEmpty else { return description }
+        let parts = message.components(separatedBy: "failed: ")
+        if parts.count > 1, let reason = parts.last { return reason }
+        return message.hasPrefix("server closed") ? message : "the connection was lost or cannot be made"
+    }
+
     var logError: RelayLogError {
         switch state {
         case "53100": .diskFull
         case "53300", "55P03", "57014": .overloaded(retryAfterSeconds: 1)
+        case _ where isLostConnection: .databaseAway(lossReason)
         case _ where isTransient: .overloaded(retryAfterSeconds: 1)
         default: .storage(description)
         }

@@ -91,6 +91,7 @@ struct ExitStatusTests {
         #expect(report(.storage("no such table")).status == .cannotCreate)
         #expect(report(.storage("no such table")).line == "annals: error: the relay's storage cannot be used: no such table")
         #expect(report(.overloaded(retryAfterSeconds: 1)).status == .tryAgain)
+        #expect(report(.databaseAway("Connection refused")).status == .tryAgain)
     }
 
     @Test(

@@ -10,6 +10,26 @@ import Testing
 
 /// How a relay is connected to its database, and what it does when that goes quiet.
 @Suite struct ConnectionTests {
+    @Test func `a lost connection is said with its reason, and without the server's address`() throws {
+        let messages = [
+            #"connection to server at "10.1.2.3", port 5432 failed: Connection refused"#: "Connection refused",
+            #"could not translate host name "db.example" to address: Name or service not known"#:
+                "the connection was lost or cannot be made",
+            "server closed the connection unexpectedly": "server closed the connection unexpectedly",
+        ]
+        for (message, expected) in messages {
+            guard case .databaseAway(let reason) = PostgresError(state: "", message: message).logError else {
+                Issue.record("no lost connection: \(message)")
+                continue
+            }
+            #expect(reason == expected)
+        }
+        guard case .overloaded = PostgresError(state: "40001", message: "could not serialize access").logError else {
+            Issue.record("a conflict is retried")
+            return
+        }
+    }
+
     @Test func `what the address and libpq's environment say goes before the relay's own settings`() {
         let plain = PostgresConnection.settings("host=db", [:])
         #expect(plain.first { $0.name == "connect_timeout" }?.value == "10")

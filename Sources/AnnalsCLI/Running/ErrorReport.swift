@@ -73,6 +73,8 @@ struct ErrorReport: Equatable {
     private static func translate(_ error: RelayLogError) -> AnnalsError {
         switch error {
         case .spaceNotFound: AnnalsError(.spaceNotFound, "there is no such space", hint: "See annals relay spaces")
+        case .databaseAway(let reason):
+            AnnalsError(.busy, "the relay's database does not answer: \(reason)", hint: "Try again", isRetryable: true)
         case .overloaded: AnnalsError(.busy, "the relay's database does not answer", hint: "Try again", isRetryable: true)
         case .diskFull: AnnalsError(.diskFull, "the relay's disk is full", hint: "Free disk space and try again; nothing was changed")
         case .storage(let reason): AnnalsError(.cannotCreate, "the relay's storage cannot be used: \(reason)")
