@@ -1,3 +1,4 @@
+import AnnalsCore
 import Foundation
 import RelayTestSupport
 import Testing
@@ -30,6 +31,19 @@ import Testing
         try #require(copies.count == 1)
         lock.release()
         try DirectoryLock(path: path).release()
+    }
+
+    @Test(.filesOnly) func `a folder that was moved is not served, and can be copied again`() async throws {
+        let folder = directory.path + "/relay"
+        let database = try RelayDatabase(directory: folder)
+        try database.markAsMoved()
+        try database.markAsMoved()
+        let error = #expect(throws: AnnalsError.self) { try database.lockForServing() }
+        #expect(error?.code == .configuration && error?.hint?.contains(folder + "/relay.moved") == true)
+        try database.lockForServing(copying: true)?.release()
+        try FileManager.default.removeItem(atPath: folder + "/relay.moved")
+        try database.lockForServing()?.release()
+        try database.close()
     }
 
     private func descriptors(of path: String) throws -> [Int32] {

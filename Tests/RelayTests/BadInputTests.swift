@@ -184,7 +184,8 @@ import Testing
     @Test func `what the log refuses, and what storage fails at, each with its status`() {
         let expected: [(RelayLogError, Int, String)] = [
             (.expired(horizon: Position(5)), 410, "expired"), (.diskFull, 507, "storage-full"), (.storage("secret"), 500, "defect"),
-            (.overloaded(retryAfterSeconds: 3), 503, "unavailable"), (.databaseAway("secret"), 503, "unavailable"), (.closing, 503, "unavailable"),
+            (.overloaded(retryAfterSeconds: 3), 503, "unavailable"), (.databaseAway("secret"), 503, "unavailable"),
+            (.closing, 503, "unavailable"),
         ]
         for (error, status, code) in expected {
             let response = ProblemResponse(error)

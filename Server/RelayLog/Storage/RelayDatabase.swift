@@ -1,4 +1,5 @@
 internal import AnnalsCore
+internal import Foundation
 internal import GRDB
 
 /// The data of a relay: a database with logs, replicas, snapshot records and tokens; and the snapshots.
@@ -37,10 +38,35 @@ package final class RelayDatabase: Sendable {
         self.init(shared: try SQLiteDatabase(), snapshots: snapshots)
     }
 
-    /// Takes the lock for serving a directory; nil for a shared database. Throws `AnnalsError`: `.busy` if another
-    /// relay holds it.
-    package func lockForServing() throws -> DirectoryLock? {
+    /// Takes the lock for serving a directory; nil for a shared database.
+    ///
+    /// - Parameter copying: true for a command that only reads the data. It may also read a directory that was moved.
+    /// - Throws: `AnnalsError`: `.busy` if another relay holds the lock, `.configuration` if `markAsMoved` was called.
+    package func lockForServing(copying: Bool = false) throws -> DirectoryLock? {
         guard let directory else { return nil }
+        let lock = try Self.lock(directory)
+        let mark = Self.movedMark(directory)
+        guard copying || !FileManager.default.fileExists(atPath: mark) else {
+            lock.release()
+            throw AnnalsError(
+                .configuration, operation: "relay", "the relay in \(directory) was moved to another place with annals relay copy",
+                hint:
+                    "Serve the copy. To serve this folder instead, make sure that nothing serves the copy, and remove \(mark)")
+        }
+        return lock
+    }
+
+    /// Notes durably that the directory's data were copied to the place that is served from now on. If both were served, their
+    /// logs would differ, and each would refuse the replicas of the other.
+    package func markAsMoved() throws {
+        guard let directory else { return }
+        _ = try DurableFiles.createIfMissing(Self.movedMark(directory))
+        try DurableFiles.synchronizeDirectory(directory)
+    }
+
+    private static func movedMark(_ directory: String) -> String { directory + "/relay.moved" }
+
+    private static func lock(_ directory: String) throws -> DirectoryLock {
         do {
             return try DirectoryLock(path: directory + "/relay.lock")
         } catch  where DirectoryLock.isHeldElsewhere(error) {

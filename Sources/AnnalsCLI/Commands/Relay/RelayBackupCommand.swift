@@ -40,7 +40,8 @@ struct RelayCopyCommand: AsyncParsableCommand {
         abstract: "Move a relay from a folder to PostgreSQL, or back.",
         discussion: """
             Copies every space with its log, snapshots, replicas and tokens, in one transaction. Stop the relay first, and then \
-            serve the copy only: if both run, their logs diverge, and replicas of one refuse the other. A place is a folder or the \
+            serve the copy only: if both run, their logs diverge, and replicas of one refuse the other. annals relay serve refuses \
+            the old folder from then on. A place is a folder or the \
             address of a PostgreSQL database. The target must not have a relay's data yet. A folder with a = in its name is written \
             as ./a=b.
 
@@ -59,7 +60,7 @@ struct RelayCopyCommand: AsyncParsableCommand {
         let source = try RelayDataOption.openExisting(Self.storage(from))
         defer { try? source.close() }
         // A relay that is still running would accept entries that the copy does not have.
-        let lock = try source.lockForServing()
+        let lock = try source.lockForServing(copying: true)
         defer { withExtendedLifetime(lock) {} }
         let to = to
         try await RelayCopying.run("copying", output) { progress in
@@ -73,6 +74,7 @@ struct RelayCopyCommand: AsyncParsableCommand {
         } line: {
             "copied \($0)"
         }
+        try source.markAsMoved()
     }
 
     /// PostgreSQL addresses are URLs or `name=value` pairs. A path that contains `=` must have a `/` before it, such as in `./`.
