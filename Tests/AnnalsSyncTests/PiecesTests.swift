@@ -7,7 +7,7 @@ import AnnalsWire
 import GRDB
 import Testing
 
-/// Values that are too large for a part (FEATURES F10). The limit is one KiB, so that some thousand bytes have many pieces.
+/// Values that are too large for a part. The limit is one KiB, so that some thousand bytes have many pieces.
 @Suite struct PiecesTests {
     private static let pieceBytes = 1 << 10
     private static let schema = """

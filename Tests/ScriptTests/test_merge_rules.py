@@ -18,9 +18,10 @@ def rules(text):
 
 
 def cited(text):
-    """Numbers after `merge rule` or `merge rules`: "merge rules 6, 7 and 9", "22 to 24", "22–24"."""
+    """Numbers after `merge rule` or `merge rules`: "merge rules 6, 7 and 9", "22 to 24", "22–24". Also of tests whose title
+    begins with a rule: "func `Rule 27: …`"."""
     found = set()
-    for match in re.finditer(r"\bmerge rules?\s+(\d+(?:(?:,\s*|\s+and\s+|\s+to\s+|–)\d+)*)", text, re.I):
+    for match in re.finditer(r"(?:\bmerge rules?|`rules?)\s+(\d+(?:(?:,\s*|\s+and\s+|\s+to\s+|–)\d+)*)", text, re.I):
         found |= {int(number) for number in re.findall(r"\d+", match[1])}
     return found
 
@@ -73,6 +74,7 @@ class MergeRuleTests(unittest.TestCase):
 class ReadingTests(unittest.TestCase):
     def test_citations(self):
         self.assertEqual(cited("Merge rules 22 to 24, and merge rule 9; a rule 3 of something"), {22, 24, 9})
+        self.assertEqual(cited("func `Rule 27: moves`() and `Rules 4 and 60: no`"), {27, 4, 60})
         self.assertEqual(cited("merge rules 6,\n    7 and 47"), {6, 7, 47})
         self.assertEqual(strays("see MERGE's list, MERGE rule 3, DESIGN 8, rule 4 of it"), ["MERGE's", "MERGE rule", "DESIGN 8", "rule 4 of"])
         self.assertEqual(strays("MERGE INTO t; merge rules 10 and 11 of the page"), [])

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import AnnalsStore
 public import GRDB
 
@@ -79,8 +80,8 @@ extension BatchInsertRequest.OnConflict {
         case .error: return ""
         case .ignore: return "ON CONFLICT DO NOTHING"
         case .update(let named, let target):
-            let kept = Set((key + target).map { $0.lowercased() })
-            let set = named.isEmpty ? columns.filter { !kept.contains($0.lowercased()) } : named
+            let kept = Set((key + target).map { $0.foldedIdentifier })
+            let set = named.isEmpty ? columns.filter { !kept.contains($0.foldedIdentifier) } : named
             let place = target.isEmpty ? "" : "(\(target.map(\.quotedDatabaseIdentifier).joined(separator: ", "))) "
             guard !set.isEmpty else { return "ON CONFLICT \(place)DO NOTHING" }
             let quoted = set.map(\.quotedDatabaseIdentifier)

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsSchema
+import AnnalsSQLite
 import AnnalsStore
 import GRDB
 
@@ -305,7 +306,7 @@ extension EditedRow {
     /// Moves the row to a new declaration of its table, unless an edited column was removed. A column that was not read counts as
     /// unchanged.
     mutating func move(to new: DeclaredTable) {
-        func key(_ table: DeclaredTable) -> [String] { table.primaryKey.map { table.columns[$0].name.lowercased() } }
+        func key(_ table: DeclaredTable) -> [String] { table.primaryKey.map { table.columns[$0].name.foldedIdentifier } }
         guard key(new) == key(table) else { return }
         if new.columns.map(\.name) != table.columns.map(\.name) {
             let edited = base == nil ? (now ?? []).indices.filter { now?[$0] != nil } : changed

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 public import GRDB
 
 /// Which rows of a table an app wants, and in which order. A query is a value: it can be built step by step, stored and
@@ -116,8 +117,8 @@ extension Query: FetchRequest {
     /// SQLite may read an unknown quoted name as a string literal. Then the ordering would have no effect.
     private func checkColumns(_ db: Database) throws {
         guard !orderings.isEmpty else { return }
-        let known = Set(try db.columns(in: Record.databaseTableName).map { $0.name.lowercased() } + ["rowid"])
-        for ordering in orderings where !known.contains(ordering.column.lowercased()) {
+        let known = Set(try db.columns(in: Record.databaseTableName).map { $0.name.foldedIdentifier } + ["rowid"])
+        for ordering in orderings where !known.contains(ordering.column.foldedIdentifier) {
             throw UnknownNames.column(ordering.column, of: Record.databaseTableName, try db.columns(in: Record.databaseTableName))
         }
     }

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 public import AnnalsStore
 public import GRDB
 
@@ -108,8 +109,8 @@ struct Keyset<Record: FetchableRecord & TableRecord & Sendable> {
     let query: Query<Record>
 
     init(_ query: Query<Record>, _ db: Database) throws {
-        let named = Set(query.orderings.map { $0.column.lowercased() })
-        let key = try db.primaryKey(Record.databaseTableName).columns.filter { !named.contains($0.lowercased()) }
+        let named = Set(query.orderings.map { $0.column.foldedIdentifier })
+        let key = try db.primaryKey(Record.databaseTableName).columns.filter { !named.contains($0.foldedIdentifier) }
         self.query = key.reduce(query) { $0.ascending($1) }
     }
 

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import AnnalsStore
 import GRDB
 
@@ -47,11 +48,11 @@ where Item.ID: Hashable & Sendable {
             return false
         }
         let oldKeys = keys
-        let renumbered = committed.renumbered.filter { $0.old.table.lowercased() == list.table.lowercased() }
+        let renumbered = committed.renumbered.filter { $0.old.table.foldedIdentifier == list.table.foldedIdentifier }
         let calledBefore = renumbered.map { entries[RowKey($0.old.key.map(\.databaseValue))]?.id }
         let changed: Set<RowKey>
         if let rows = committed.rows, isPrefetching == false, list.canReadRowByRow {
-            changed = try read(rows.filter { $0.table.lowercased() == list.table.lowercased() }, list, db, section)
+            changed = try read(rows.filter { $0.table.foldedIdentifier == list.table.foldedIdentifier }, list, db, section)
         } else {
             changed = try readAll(list, db, section)
         }

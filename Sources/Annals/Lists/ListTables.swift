@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsSchema
+import AnnalsSQLite
 import AnnalsStore
 import GRDB
 
@@ -13,11 +14,11 @@ struct ListTables {
 
     init(_ region: DatabaseRegion, _ db: Database) throws {
         self.region = region
-        let names = Set(try TrackedTable.fetchTracked(db).map { $0.name.lowercased() })
+        let names = Set(try TrackedTable.fetchTracked(db).map { $0.name.foldedIdentifier })
         let tables = try String.fetchAll(
             db.cachedStatement(sql: "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'annals\\_%' ESCAPE '\\'"))
         for table in tables where region.isModified(byEventsOfKind: .insert(tableName: table)) {
-            if names.contains(table.lowercased()) { tracked.append(table) } else { haveUntracked = true }
+            if names.contains(table.foldedIdentifier) { tracked.append(table) } else { haveUntracked = true }
             let generated = try String.fetchAll(
                 db.cachedStatement(sql: "SELECT name FROM pragma_table_xinfo(?) WHERE hidden IN (2, 3)"), arguments: [table])
             guard region.isModified(byEventsOfKind: .update(tableName: table, columnNames: Set(generated))) else { continue }

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 public import AnnalsStore
 public import GRDB
 
@@ -56,7 +57,7 @@ public struct Patch<Record: TableRecord>: Hashable, Sendable {
     /// Writes the values to the row of an identifier. Its key may have any number of columns.
     public func apply(to identifier: PersistentIdentifier, in db: Database) throws {
         let key = try db.primaryKey(Record.databaseTableName).columns
-        guard key.count == identifier.key.count, identifier.table.lowercased() == Record.databaseTableName.lowercased() else {
+        guard key.count == identifier.key.count, identifier.table.foldedIdentifier == Record.databaseTableName.foldedIdentifier else {
             throw AnnalsError(
                 .usage, operation: "update", "the identifier does not fit the table \(Record.databaseTableName) and its primary key")
         }
@@ -66,8 +67,8 @@ public struct Patch<Record: TableRecord>: Hashable, Sendable {
 
     private func apply(toKey key: [String: DatabaseValue], _ columns: [ColumnInfo], _ db: Database) throws {
         let table = Record.databaseTableName
-        let known = Set(columns.map { $0.name.lowercased() })
-        if let unknown = values.keys.sorted().first(where: { !known.contains($0.lowercased()) }) {
+        let known = Set(columns.map { $0.name.foldedIdentifier })
+        if let unknown = values.keys.sorted().first(where: { !known.contains($0.foldedIdentifier) }) {
             throw UnknownNames.column(unknown, of: table, columns)
         }
         guard !values.isEmpty else { return }

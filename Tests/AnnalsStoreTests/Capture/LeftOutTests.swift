@@ -9,7 +9,7 @@ import Testing
 @testable import AnnalsSchema
 @testable import AnnalsStore
 
-/// History leaves out large values that an update does not change (FEATURES F10), and nothing is lost.
+/// History leaves out large values that an update does not change, and nothing is lost.
 @Suite struct LeftOutTests {
     private static let schema = """
         CREATE TABLE doc(id INTEGER PRIMARY KEY, name TEXT UNIQUE, body, note TEXT, n INTEGER);
