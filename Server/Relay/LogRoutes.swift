@@ -3,6 +3,7 @@ internal import AnnalsWire
 internal import CoreMetrics
 internal import HTTPTypes
 internal import Hummingbird
+internal import Logging
 internal import RelayLog
 
 /// Pushing batches and pulling the log.
