@@ -316,7 +316,7 @@ class PageTest(unittest.TestCase):
         self.assertIn("you will be signed out", self.text("dialog"))
         self.page.click("Revoke", "document.querySelector('dialog')")
         self.page.wait("document.querySelector('input[type=password]') && !document.querySelector('dialog')")
-        self.assertIn("does not know this token", self.text("[role=alert].failure"))
+        self.assertIn("The token was revoked", self.text("[role=alert].failure"))
 
     def test_signing_out_forgets_the_token(self):
         self.sign_in()
