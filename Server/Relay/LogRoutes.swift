@@ -41,17 +41,6 @@ struct LogRoutes: Sendable {
         }
     }
 
-    /// A replica names the log that it knows. Without that, a position after the head is only a wrong number.
-    private func pull(
-        from space: SpaceName, after: Position, byteLimit: Int, seen: LogMark?, wait: Duration, by owner: ReplicaOwner?
-    ) async throws -> Page {
-        do {
-            return try await log.pull(from: space, after: after, byteLimit: byteLimit, seen: seen, wait: wait, by: owner)
-        } catch RelayLogError.logRolledBack(let head) where seen == nil {
-            throw ProblemResponse.badRequest("after is beyond the head, which is \(head)")
-        }
-    }
-
     /// An operator must learn that the relay or a replica was restored from a backup, or that two programs write as one replica.
     private func noteContradiction(
         _ outcome: PushAnswer.Outcome, by replica: ReplicaID, in space: SpaceName, _ context: RelayRequestContext
@@ -88,8 +77,9 @@ struct LogRoutes: Sendable {
         let seen = try mayWrite ? request.mark() : request.seen()
         let lease = wait > 0 ? try waits.lease(by: context.taker(space)) : nil
         defer { withExtendedLifetime(lease) {} }
-        let page = try await pull(
-            from: space, after: after, byteLimit: limit, seen: seen, wait: .seconds(wait), by: mayWrite ? context.access.owner : nil)
+        let page = try await log.pull(
+            from: space, after: after, byteLimit: limit, seen: seen, wait: .seconds(wait),
+            by: mayWrite ? context.access.owner : nil)
         if !page.frames.isEmpty { metrics.pulledPages.increment() }
         if let replica {
             log.note(

@@ -53,10 +53,11 @@ struct ProblemMiddleware: RouterMiddleware {
         }
     }
 
-    /// A contradiction between logs needs an operator, although the request is answered as it should be.
-    private static func level(_ response: Response, _ reason: String?) -> Logger.Level {
+    /// A contradiction between logs needs an operator, although the request is answered as it should be. A reader that names no
+    /// log may only have asked for a wrong position.
+    private static func level(_ request: Request, _ response: Response, _ reason: String?) -> Logger.Level {
         if response.status.kind == .serverError { return .error }
-        return reason == Problem.Code.logRolledBack.rawValue ? .warning : .info
+        return reason == Problem.Code.logRolledBack.rawValue && request.headers[.lineage] != nil ? .warning : .info
     }
 
     private func note(_ request: Request, _ response: Response, _ reason: String?, _ context: RelayRequestContext, took: Duration) {
@@ -64,7 +65,7 @@ struct ProblemMiddleware: RouterMiddleware {
         let mayWait = request.uri.queryParameters.get(Endpoints.Query.wait) != nil
         metrics.noteRequest(
             request.method, route: mayWait ? route + "?wait" : route, status: response.status.code, problem: reason, took: took)
-        let level = Self.level(response, reason)
+        let level = Self.level(request, response, reason)
         guard context.logger.logLevel <= level else { return }
         var metadata: Logger.Metadata = [
             "method": "\(request.method)", "status": "\(response.status.code)", "microseconds": "\(Int(took / .microseconds(1)))",

@@ -171,7 +171,7 @@ import Testing
         let fixture = try RelayFixture()
         try await fixture.run { client in
             _ = try await client.create()
-            try await client.send(.get, "/v1/spaces/shop/entries?after=1").expectProblem(400, "bad-request")
+            try await client.send(.get, "/v1/spaces/shop/entries?after=1").expectProblem(409, "log-rolled-back")
             let own: HTTPFields = [.lineage: try await fixture.log.describe(.shop).lineage.description]
             try await client.send(.get, "/v1/spaces/shop/entries?after=1", headers: own).expectProblem(409, "log-rolled-back")
             let other: HTTPFields = [.lineage: Lineage.random().description]

@@ -135,7 +135,7 @@ import Testing
             add("after \(after)", request("GET", shop + "/entries?after=\(after)"), expected)
         }
         add("no after", request("GET", shop + "/entries"), .problem(400, "bad-request"))
-        add("after the head", request("GET", shop + "/entries?after=9223372036854775807"), .problem(400, "bad-request"))
+        add("after the head", request("GET", shop + "/entries?after=9223372036854775807"), .problem(409, "log-rolled-back"))
         for header in ["Annals-Lineage: x", "Annals-Replica: x", "Annals-Lineage: 00000000-0000-0000-0000-000000000000\r\nAnnals-Seen: x"] {
             add("header \(header.prefix(20))", request("GET", shop + "/entries?after=0", [header]), .problem(400, "bad-request"))
         }
