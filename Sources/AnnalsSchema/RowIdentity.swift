@@ -30,6 +30,8 @@ package struct IdentityRule: Hashable, Sendable {
     /// A key that holds NULL is compared value by value if there is no rowid.
     package func identity(of row: [Value], rowid: Int64? = nil) -> RowIdentity {
         if let rowid, key.contains(where: { row[$0].isNull }) { return .rowid(rowid) }
+        // Most keys have one column, and a literal of one element costs less than a map.
+        if key.count == 1 { return .key([Self.folded(row[key[0]], collation: collations[0])]) }
         return .key(key.indices.map { Self.folded(row[key[$0]], collation: collations[$0]) })
     }
 
