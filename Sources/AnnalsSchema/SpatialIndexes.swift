@@ -11,8 +11,8 @@ package enum SpatialIndexes {
         for source in try sources(db, schema) {
             do {
                 try db.execute(sql: source.sql(schema))
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-                // A function or a table does not exist here.
+            } catch let error as DatabaseError where [.SQLITE_ERROR, .SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode) {
+                // A function or a table does not exist here, or a value does not fit.
             }
         }
     }
@@ -70,10 +70,11 @@ package enum SpatialIndexes {
             return depth == 0 && tokens.count > 2 ? tokens.dropFirst().dropLast() : nil
         }
 
-        /// The alias NEW gives the trigger's expressions the row that they name.
+        /// The alias NEW gives the trigger's expressions the row that they name. A row that the index would refuse is left out, because
+        /// rows from elsewhere must not make a new replica impossible.
         func sql(_ schema: String) -> String {
             """
-            INSERT OR REPLACE INTO \(schema).\(SQL.quote(index)) \(columns)
+            INSERT OR IGNORE INTO \(schema).\(SQL.quote(index)) \(columns)
             SELECT \(expressions) FROM \(schema).\(SQL.quote(table)) AS NEW WHERE \(condition.map { "(\($0)\n)" } ?? "1")
             """
         }

@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `an upload is cancelled in the middle of its body, and nothing is told of it afterwards`(_ isFile: Bool) async throws {
+    func `an upload is cancelled in the middle of its body, and reports no progress afterwards`(_ isFile: Bool) async throws {
         try await withFile { path in
             try await withClient { client in
                 let size = 50_000_000
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `a download is cancelled while its body still arrives, and nothing is told of it afterwards`() async throws {
+    @Test func `a download is cancelled while its body still arrives, and reports no progress afterwards`() async throws {
         try await withFile { path in
             try await withClient { client in
                 let name = uniqueName()

@@ -93,11 +93,12 @@ import Testing
     @Test func `an index that cannot be filled stays empty, and the clone works`() async throws {
         let other = """
             CREATE VIRTUAL TABLE box USING rtree(id, low, high);
-            CREATE TRIGGER tree_box AFTER INSERT ON tree WHEN NEW.species = 'box' BEGIN
-              INSERT INTO box SELECT NEW.fid, 1, 2; INSERT INTO box VALUES (-1 - NEW.fid, (SELECT count(*) FROM tree), 100);
+            CREATE TRIGGER tree_box AFTER INSERT ON tree WHEN NEW.species LIKE '%box' BEGIN
+              INSERT INTO box SELECT NEW.fid, 1, 2;
+              INSERT INTO box VALUES (-1 - NEW.fid, iif(NEW.species = 'box', (SELECT count(*) FROM tree), 1000), 100);
             END;
             """
-        let rows = "INSERT INTO tree (species) VALUES ('box'), ('oak');"
+        let rows = "INSERT INTO tree (species) VALUES ('box'), ('oak'), ('wrong box');"
         let world = try await SyncedStores(replicas: 1, schema: Self.layer + rows + Self.triggers + other)
         try await world.settle()
         let path = world.folder.file("clone.gpkg")
