@@ -90,7 +90,7 @@ extension Joining {
                     guard others.isEmpty else { return (.unusable(snapshot: snapshot, Self.otherwise(others)), digest) }
                     return (.equal(snapshot: snapshot, at: own.position), digest)
                 } catch let error as AnnalsError where Self.isOfSnapshot(error) || error.code == .relayRolledBack {
-                    // If the relay still has this replica's log, it has not gone back. Then the snapshot claims to
+                    // If the relay still has this replica's log, it was not restored. Then the snapshot claims to
                     // belong to another log.
                     if error.code == .relayRolledBack, let state = try await store.replicaState() {
                         _ = try await transport.pull(after: state.position, seen: state.seen, byteLimit: 1, wait: nil)

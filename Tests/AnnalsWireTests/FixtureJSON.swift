@@ -159,7 +159,7 @@ extension JSON {
             case .stale(let position): ["name": .string("stale"), "at": optional(position) { .big($0.rawValue) }]
             case .identityConflict: ["name": .string("identityConflict")]
             case .gap: ["name": .string("gap")]
-            case .logRolledBack: ["name": .string("wentBack")]
+            case .logRolledBack: ["name": .string("logRolledBack")]
             case .wait(let milliseconds): ["name": .string("wait"), "milliseconds": .number(milliseconds)]
             case .partsMissing: ["name": .string("partsMissing")]
             }

@@ -186,7 +186,7 @@ enum Samples {
         ("accepted", answer(.accepted, [Position(3), Position(4), Position(900)])),
         ("stale", answer(.stale(at: Position(999)), page: page)),
         ("stale-below-floor", answer(.stale(at: nil))), ("identity-conflict", answer(.identityConflict)), ("gap", answer(.gap)),
-        ("went-back", answer(.logRolledBack)), ("wait", answer(.wait(milliseconds: 1_500))),
+        ("log-rolled-back", answer(.logRolledBack)), ("wait", answer(.wait(milliseconds: 1_500))),
         ("parts-missing", answer(.partsMissing)),
     ]
 

@@ -808,7 +808,7 @@ def read_answer(reader):
     push = {"replica": reader.id(), "firstCounter": str(reader.position()), "lastDigest": reader.digest().hex()}
     code = reader.u8()
     check(code <= 6, "outcome")
-    outcome = {"name": ["accepted", "stale", "identityConflict", "gap", "wentBack", "wait", "partsMissing"][code]}
+    outcome = {"name": ["accepted", "stale", "identityConflict", "gap", "logRolledBack", "wait", "partsMissing"][code]}
     if code == 1:
         at = reader.position()
         outcome["at"] = str(at) if at > 0 else None

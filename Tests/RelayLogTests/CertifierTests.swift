@@ -41,7 +41,7 @@ import Testing
         #expect(space.certifier.head == Position(1))
     }
 
-    @Test func `merge rule 10: another lineage went back, before anything else is looked at`() throws {
+    @Test func `merge rule 10: another lineage is a rolled back log, before anything else is checked`() throws {
         var space = Space(lineage)
         var replica = TestReplica(1)
         let batch = replica.batch(lineage, base: .zero, .writing(1))
@@ -53,7 +53,7 @@ import Testing
         #expect(verdict.positions.isEmpty)
     }
 
-    @Test func `merge rule 10: a base beyond the head went back`() throws {
+    @Test func `merge rule 10: a base beyond the head is a rolled back log`() throws {
         var space = Space(lineage)
         var replica = TestReplica(1)
         #expect(try space.push(replica.batch(lineage, base: Position(1), .writing(1))).outcome == .logRolledBack)

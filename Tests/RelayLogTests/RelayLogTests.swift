@@ -88,7 +88,7 @@ import Testing
         #expect(try PushAnswer.decode(answer.encode()) == answer)
     }
 
-    @Test func `an identity conflict and a gap carry the log too, a wait and went back do not`() async throws {
+    @Test func `an identity conflict and a gap carry the log too, a wait and a rolled back log do not`() async throws {
         let log = try open()
         let lineage = try await log.createSpace(.shop).lineage
         var replica = TestReplica(1)
@@ -157,7 +157,7 @@ import Testing
         #expect(try await log.push(batch).positions == [Position(1), Position(3)])
     }
 
-    @Test func `a pull beyond the head or of another lineage went back`() async throws {
+    @Test func `a pull beyond the head or of another lineage finds the log rolled back`() async throws {
         let log = try open()
         _ = try await log.createSpace(.shop)
         for (after, lineage) in [(Position(1), nil), (Position.zero, Lineage(high: 1, low: 1))] {

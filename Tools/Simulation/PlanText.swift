@@ -78,7 +78,7 @@ extension Step.Action {
         case .resolve(let number, let side): "resolves conflict \(number), \(side)"
         case .newcomer: "sees a newcomer"
         case .backUpRelay: "is at work while the relay is backed up"
-        case .restoreRelay: "is at work while the relay is put back to its backup"
+        case .restoreRelay: "is at work while the relay is restored from its backup"
         case .fault(let fault): fault.text
         case .purgeRelay(let purge): purge.text
         case .purgeHistory(let aim, let isForced): "drops history \(aim.text)\(isForced ? ", whichever reader needs it" : "")"

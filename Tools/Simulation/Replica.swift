@@ -48,8 +48,8 @@ final class Replica {
     var lostLog: Oracle?
     /// Whether it buffers parts of that log without their last part, although its rows are not based on that log.
     var keepsLostParts = false
-    /// The last exchange ended with the error that the relay was rolled back.
-    var wasTold = false
+    /// The last exchange ended with the error that the relay does not have this replica's log any more.
+    var reportsLostLog = false
     /// The position of the last snapshot that the exchange downloaded.
     var downloaded: Int64?
     /// Programs that read its history.
@@ -90,8 +90,8 @@ final class Replica {
         var isWaiting = false
         /// The relay answered while it had another log than the replica.
         var hasOtherAnswer = false
-        /// The relay may report that it was rolled back.
-        var mayBeTold = false
+        /// The exchange may end with the error that the relay was restored.
+        var mayFindRestored = false
         /// The last push was the last part of its transaction, or all of it, so the answer has its position.
         var isLastPart = false
     }

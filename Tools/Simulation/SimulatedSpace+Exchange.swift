@@ -14,7 +14,7 @@ extension SimulatedSpace {
         let dice = Identities(Dice(seed: plan.seed, 7, UInt64(step)))
         let session = Session(store: store, direction: direction.product) { Double(dice.next() >> 11) / Double(1 << 53) }
         replica.exchange = Replica.Exchange(session: session, step: step)
-        replica.exchange?.mayBeTold = replica.lostLog != nil
+        replica.exchange?.mayFindRestored = replica.lostLog != nil
         replica.downloaded = nil
         try await proceed(number, after: .seal)
     }
@@ -43,7 +43,7 @@ extension SimulatedSpace {
     }
 
     private func finish(_ replica: Replica, _ exchange: Replica.Exchange, _ result: Result<SyncAgent.Summary, AnnalsError>) throws {
-        try checkWentBack(replica, exchange, result)
+        try checkRestored(replica, exchange, result)
         switch result {
         case .success(let summary):
             trace.note(
@@ -54,7 +54,7 @@ extension SimulatedSpace {
             if replica.power.isDead { return }
             // The error was reported already, or the rows became unverified while the exchange was under way.
             if error.code == .relayRolledBack || (error.code == .busy && replica.mayHoldUnseen) { return }
-            if error.code == .expired, isStranded(replica) { return replica.wasTold = true }
+            if error.code == .expired, isStranded(replica) { return replica.reportsLostLog = true }
             if network.explains(error.code) || Faults.all.contains(where: { $0.explains(error, in: self) }) { return }
             guard replica.cutUntil > 0 || restoredHead != nil, [.relayUnreachable, .relayOverloaded].contains(error.code) else {
                 throw Violation("sync", "\(replica.name) cannot sync: \(error)")

@@ -12,7 +12,7 @@ extension SimulatedSpace {
 
     func restoreRelay() async throws {
         guard let backup, restoredHead == nil, backup.log.head < oracle.head else { return }
-        trace.note("+\(time.now) the relay goes back from \(oracle.head) to \(backup.log.head)")
+        trace.note("+\(time.now) the relay is restored: its head goes from \(oracle.head) to \(backup.log.head)")
         let (whole, head) = (oracle, backup.log.head)
         try await machine.restore(backup.folder)
         relayIsDown = false
@@ -21,7 +21,7 @@ extension SimulatedSpace {
             if replica.look.position > head || replica.look.ahead.contains(where: { $0 > head }) { replica.lostLog = whole }
             replica.keepsLostParts = replica.look.kept.contains { $0 > head }
             replica.accepted = replica.lostLog == nil ? replica.accepted.filter { $0 <= head } : replica.accepted
-            replica.exchange?.mayBeTold = replica.lostLog != nil
+            replica.exchange?.mayFindRestored = replica.lostLog != nil
         }
         // All messages under way are lost with the machine.
         queue.replaceAll { event in
@@ -48,19 +48,19 @@ extension SimulatedSpace {
     }
 
     /// A replica whose log differs from the relay's gets an error, and no other replica does.
-    func checkWentBack(
+    func checkRestored(
         _ replica: Replica, _ exchange: Replica.Exchange, _ result: Result<SyncAgent.Summary, AnnalsError>
     ) throws {
         switch result {
         case .success:
             // A push without transactions sends no request, and a request for the space's description always gets an answer.
             if replica.lostLog != nil, exchange.hasOtherAnswer {
-                throw Violation("merge rule 41", "\(replica.name) at \(replica.look.position) did not notice that the relay went back")
+                throw Violation("merge rule 41", "\(replica.name) at \(replica.look.position) did not notice that the relay was restored")
             }
         case .failure(let error):
-            replica.wasTold = error.code == .relayRolledBack
-            if replica.wasTold, !exchange.mayBeTold {
-                throw Violation("merge rule 41", "\(replica.name) at \(replica.look.position) takes the relay for one that went back")
+            replica.reportsLostLog = error.code == .relayRolledBack
+            if replica.reportsLostLog, !exchange.mayFindRestored {
+                throw Violation("merge rule 41", "\(replica.name) at \(replica.look.position) takes the relay for a restored one")
             }
         }
     }

@@ -28,8 +28,8 @@ extension SimulatedSpace {
         for replica in replicas {
             if isSettled(replica) { continue }
             let look = replica.look
-            if isStranded(replica) { throw Violation("liveness", "\(replica.name) was never told that the log is gone") }
-            if replica.lostLog != nil { throw Violation("merge rule 41", "\(replica.name) was never told that the relay went back") }
+            if isStranded(replica) { throw Violation("liveness", "\(replica.name) got no error that the log was purged") }
+            if replica.lostLog != nil { throw Violation("merge rule 41", "\(replica.name) got no error that the relay was restored") }
             throw Violation(
                 "liveness",
                 "\(replica.name) is at \(look.position) of \(oracle.head) with \(look.outbox.count) unsent after \(Self.rounds) rounds")
@@ -38,7 +38,7 @@ extension SimulatedSpace {
 
     /// Whether a replica has everything and all others have its transactions, or it got an error that says why not.
     private func isSettled(_ replica: Replica) -> Bool {
-        if replica.lostLog != nil || isStranded(replica) { return replica.wasTold }
+        if replica.lostLog != nil || isStranded(replica) { return replica.reportsLostLog }
         let look = replica.look
         return look.position == oracle.head && look.outbox.isEmpty && look.ahead.isEmpty && !hasUnsealed(replica, look)
             && !replica.mayHoldUnseen

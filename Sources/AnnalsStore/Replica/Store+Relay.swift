@@ -136,7 +136,7 @@ extension Store {
             step.forgetComparison()
             return transactions
         }
-        // If the space's schema went back too, this adds schema entries for what the store has in addition.
+        // If the space's schema is older now too, this adds schema entries for what the store has in addition.
         return FollowedRelay(status: try await prepareOutbox(), position: mark.position, transactions: transactions)
     }
 }
