@@ -50,7 +50,7 @@ package struct Meta {
         case evidence
         /// The position of the snapshot with which this replica began, while its statements about authors are unconfirmed; see
         /// `UnconfirmedAuthors`.
-        case unconfirmedSnapshot = "told_by_snapshot"
+        case unconfirmedSnapshot = "unconfirmed_snapshot"
         /// The ids of these authors, concatenated.
         case unconfirmedAuthors = "unconfirmed_authors"
         /// The number of bytes of the batches in `annals_log`.

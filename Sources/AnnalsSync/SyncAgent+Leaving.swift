@@ -7,7 +7,7 @@ extension SyncAgent {
     /// Ends the store's membership in its space and notifies the relay, so that the relay does not keep the log for this
     /// replica. Rows and history stay.
     ///
-    ///     let untold = try await agent.leave()
+    ///     let failure = try await agent.leave()
     ///
     /// - Parameter force: leaves even if data is lost by it; see `Store.leave(force:)`.
     /// - Returns: nil if the relay was notified, otherwise the reason why not. The store has left in both cases. A relay

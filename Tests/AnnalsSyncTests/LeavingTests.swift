@@ -33,8 +33,8 @@ import Testing
         let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await world.settle()
         let agent = SyncAgent(store: world.stores[2], transport: world.relay, environment: world.environment)
-        let untold = try await agent.leave()
-        #expect(untold == nil)
+        let failure = try await agent.leave()
+        #expect(failure == nil)
         #expect(try await world.stores[2].replicaState() == nil)
         for _ in 0..<3 {
             try world.outside(0, "UPDATE item SET name = name || '.'")
@@ -46,11 +46,11 @@ import Testing
         #expect(records.filter { !$0.isRetired && $0.position < head.advanced(by: -1) }.isEmpty)
     }
 
-    @Test func `a relay that cannot be told does not keep a store from leaving`() async throws {
+    @Test func `a relay that cannot be informed does not keep a store from leaving`() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let transport = AlteredRelay.failing(world.relay, .retire, error: .unreachable("no connection", wasSent: false))
-        let untold = try await SyncAgent(store: world.stores[1], transport: transport, environment: world.environment).leave()
-        #expect(untold?.code == .relayUnreachable)
+        let failure = try await SyncAgent(store: world.stores[1], transport: transport, environment: world.environment).leave()
+        #expect(failure?.code == .relayUnreachable)
         #expect(try await world.stores[1].replicaState() == nil)
     }
 

@@ -86,7 +86,7 @@ struct WholeStoryTests {
             #expect(try await shop.shell("shop.db", "SELECT value FROM setting;") == "red")
             try await shop.fail(65, "does not have customer, invoice", "leave", "old.db")
             let left = try await shop.succeed("leave", "old.db", "--force", "--json").object()
-            #expect(left["relayTold"] as? Bool == true)
+            #expect(left["relayInformed"] as? Bool == true)
         }
     }
 

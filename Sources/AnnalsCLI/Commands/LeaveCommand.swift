@@ -33,21 +33,21 @@ struct LeaveCommand: AsyncParsableCommand {
         let store = try argument.open()
         let status = try await store.replicaState() == nil ? nil : store.updateOutbox()
         guard let status else { return try await store.leave(force: force) }
-        let untold = try await leave(store)
+        let failure = try await leave(store)
         if output.json {
             console.print(
                 .object([
                     "store": .text(argument.store), "space": .text(status.space.description),
                     "position": .integer(status.position.rawValue), "unsent": .integer(status.outbox),
-                    "relayTold": .bool(untold == nil),
+                    "relayInformed": .bool(failure == nil),
                 ]))
         } else {
             let unsent = status.outbox == 0 ? "" : "; not sent: \(Count.of(status.outbox, "transaction"))"
             console.print("\(argument.store) is no longer a replica of the space \(status.space)\(unsent)")
         }
-        guard let untold else { return }
+        guard let failure else { return }
         console.note(
-            "the relay was not informed that the replica left: \(untold.message). It keeps the log for it for 30 days, unless an operator "
+            "the relay was not informed that the replica left: \(failure.message). It keeps the log for it for 30 days, unless an operator "
                 + "runs annals relay retire \(status.replica) --space \(status.space)")
     }
 

@@ -102,7 +102,7 @@ package struct Entries {
             guard !follows, header.replica != state.replica else { continue }
             try header.checkSignature(in: frame.batch)
             let isSeen = links.dropLast().contains { $0.replica == header.replica }
-            if !isSeen, let snapshot = try chains.snapshot(thatTold: header.replica) {
+            if !isSeen, let snapshot = try chains.unconfirmedSnapshot(of: header.replica) {
                 throw SuspectSnapshot(snapshot: snapshot, author: header.replica, position: place)
             }
             throw ContradictingLog(

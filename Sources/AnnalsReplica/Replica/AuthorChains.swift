@@ -67,9 +67,9 @@ package struct AuthorChains {
     }
 
     /// The position of the snapshot that is the only source for the author's newest entry; nil if a batch confirmed it.
-    package func snapshot(thatTold author: ReplicaID) throws -> Position? {
-        guard let told = try UnconfirmedAuthors.load(db), try told.holds(author, db) else { return nil }
-        return told.snapshot
+    package func unconfirmedSnapshot(of author: ReplicaID) throws -> Position? {
+        guard let authors = try UnconfirmedAuthors.load(db), try authors.holds(author, db) else { return nil }
+        return authors.snapshot
     }
 
     private static func load(_ db: Database, _ replica: ReplicaID) throws -> Link? {
