@@ -76,8 +76,8 @@ package struct StoreStep {
             author: { try Meta(db).text(.replicaName) },
             offer: { filler in
                 // An error of the comparison is ignored here. The sync reports it.
-                guard let ahead = try? schemaComparison().ahead, !ahead.isEmpty else { return }
-                try filler.offer(ahead) { TransactionInfo(id: identities.next(), time: try tick(), origin: .migration) }
+                guard let additions = try? schemaComparison().additions, !additions.isEmpty else { return }
+                try filler.offer(additions) { TransactionInfo(id: identities.next(), time: try tick(), origin: .migration) }
             })
     }
 

@@ -88,8 +88,8 @@ extension PageApplier {
         }
         guard let entry = transaction.schema else { return true }
         guard let space = try SpaceSchema.load(db) else { return true }
-        let ahead = try SchemaComparison(session.registry, space, missingSchema: MissingSchema.load(db)).ahead
-        var rest = ahead.named(in: entry)
+        let additions = try SchemaComparison(session.registry, space, missingSchema: MissingSchema.load(db)).additions
+        var rest = additions.named(in: entry)
         // If two replicas rename the same thing, the later rename wins.
         rest.renames = space.news(entry.renames)
         if !rest.areRows { try own.formUnion(PendingSchemaEntries.rows(db, of: transaction.info.id)) }

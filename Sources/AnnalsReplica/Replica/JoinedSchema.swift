@@ -19,7 +19,7 @@ extension SchemaComparison {
     package static func joining(_ here: TrackedTables, _ copy: Database, _ allowed: JoinedSchema) throws -> SchemaComparison {
         let space = try SpaceSchema.load(copy) ?? SpaceSchema(TrackedTables.load(copy))
         let comparison = try SchemaComparison(here, space, missingSchema: .between(space, here).additions(to: space), operation: "join")
-        if let change = comparison.ahead.columns.first {
+        if let change = comparison.additions.columns.first {
             throw SchemaAgreement.refused(
                 "join",
                 "the table \(change.table) differs from the space's declaration: its columns "
@@ -28,7 +28,7 @@ extension SchemaComparison {
         }
         guard allowed == .equal, !comparison.isAlike else { return comparison }
         let missingSchema = comparison.behind.names(in: space)
-        let more = comparison.ahead.tables.map(\.name)
+        let more = comparison.additions.tables.map(\.name)
         var message: [String] = []
         if !missingSchema.isEmpty { message.append("the store does not have \(missingSchema.joined(separator: ", ")) of the space") }
         if !more.isEmpty { message.append("the space does not have \(more.joined(separator: ", "))") }

@@ -7,19 +7,19 @@ package import GRDB
 /// | the store has | the space has | result |
 /// |---|---|---|
 /// | the same | the same | alike |
-/// | more tables, or columns with a default | less | *ahead*: a schema entry adds them to the space before transactions use them |
+/// | more tables, or columns with a default | less | *additions*: a schema entry brings them to the space before transactions use them |
 /// | less | more of those, since an entry that the store applied | *behind*: their values are deferred until the store has migrated |
 /// | what it lacked before | the same | *caught up*: the deferred values are written to its rows |
 /// | anything else | something else | refused, with the name of the table |
 package struct SchemaComparison: Sendable {
     /// What a schema entry must add to the space.
-    package var ahead = SchemaAdditions()
+    package var additions = SchemaAdditions()
     /// What the store still lacks.
     package var behind = MissingSchema()
     /// The store has some or all of what it lacked, but its rows do not have the log's values there yet.
     package var isCaughtUp = false
 
-    package var isAlike: Bool { ahead.isEmpty && behind.isEmpty && !isCaughtUp }
+    package var isAlike: Bool { additions.isEmpty && behind.isEmpty && !isCaughtUp }
 
     package init() {}
 
@@ -39,13 +39,13 @@ package struct SchemaComparison: Sendable {
         }
         for entry in here.entries {
             guard let theirs = space.table(named: entry.first.name) else {
-                ahead.tables.append(entry.first)
+                additions.tables.append(entry.first)
                 continue
             }
             if missingSchema.has(table: theirs.name) { isCaughtUp = true }
             try compare(entry, theirs, space, missingSchema, operation)
         }
-        ahead.renames = space.news(renames).filter { $0.holds(in: here) }
+        additions.renames = space.news(renames).filter { $0.holds(in: here) }
     }
 
     /// Checks whether this store's tables are compatible with a copy of the space at any position. Throws if not.
@@ -97,7 +97,7 @@ package struct SchemaComparison: Sendable {
                 throw refuse("the default of the column \(name)")
             }
         }
-        if !more.isEmpty { ahead.columns.append(SchemaAdditions.Columns(table: theirs.name, columns: more, foreignKeys: newKeys)) }
+        if !more.isEmpty { additions.columns.append(SchemaAdditions.Columns(table: theirs.name, columns: more, foreignKeys: newKeys)) }
     }
 }
 

@@ -209,10 +209,10 @@ struct MigrationOffering {
     func end(_ number: Int64?) throws -> Bool {
         let comparison = try step.schemaComparison()
         let filler = try step.filler()
-        let entry = try filler.offer(comparison.ahead) {
+        let entry = try filler.offer(comparison.additions) {
             TransactionInfo(id: step.identities.next(), time: try step.tick(), contextName: label, origin: .migration)
         }
-        let isOffer = entry != nil && comparison.ahead.areRows
+        let isOffer = entry != nil && comparison.additions.areRows
         if let number, isOffer || comparison.isCaughtUp, let id = try filler.append(number, UserDecisions()) {
             try PendingSchemaEntries.note(db, id, isOffer ? .rows : .own, of: entry)
         }

@@ -110,7 +110,7 @@ extension Store {
                     let comparison = try SchemaComparison.joining(tables, other, schema)
                     var differences = RowDifferences(tables: try tables.entries.compactMap { try Self.compare(db, $0, names.theirs) })
                     differences.missingSchema = try comparison.behind.names(in: SpaceSchema.load(other))
-                    differences.added = comparison.ahead.tables.map(\.name)
+                    differences.added = comparison.additions.tables.map(\.name)
                     return differences
                 }
             }

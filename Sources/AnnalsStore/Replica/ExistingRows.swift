@@ -101,7 +101,7 @@ private struct JoiningRows {
         try HighestKeys.noteRows(db, step.tables())
         try session.keepMissingValues(from: other)
         step.forgetComparison()
-        try step.filler().offer(comparison.ahead) {
+        try step.filler().offer(comparison.additions) {
             TransactionInfo(id: step.environment.makeTransactionID(), time: try step.tick(), origin: .migration)
         }
         summary.differing = gone.count
