@@ -14,9 +14,9 @@ package enum SchemaReach {
             SpatialFunctions.install(db)
             return try names(db)
         }
-        let foreign = own.subtracting(known).map(\.name.foldedIdentifier)
-        guard !foreign.isEmpty else { return true }
-        let reached = Set(foreign)
+        let added = own.subtracting(known).map(\.name.foldedIdentifier)
+        guard !added.isEmpty else { return true }
+        let reached = Set(added)
         return try String.fetchAll(db, sql: "SELECT sql FROM main.sqlite_master WHERE sql IS NOT NULL").allSatisfy { sql in
             !SQLToken.all(in: sql).contains { $0.name.map { reached.contains($0.foldedIdentifier) } ?? false }
         }

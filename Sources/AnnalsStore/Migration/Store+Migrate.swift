@@ -63,11 +63,11 @@ extension Store {
     func migrateCounting<T: Sendable>(
         label: String, renames: [Rename], tracking: NewTables, _ updates: @escaping @Sendable (Database, RebuiltTables) throws -> T
     ) async throws -> (value: T, conflicts: Int) {
-        let (configuration, schema, foreignCommits) = (configuration, schema, foreignCommits)
+        let (configuration, schema, otherCommits) = (configuration, schema, otherCommits)
         let (value, isCaughtUp) = try await translated("migrate") {
             try await database.writeWithoutTransaction { db in
                 try Migrating.inTransaction(db) {
-                    try foreignCommits.look(db)
+                    try otherCommits.look(db)
                     try schema.begin(db)
                     return try Migrating(db, StoreStep(db, configuration, schema), label, renames, tracking).run(updates)
                 }

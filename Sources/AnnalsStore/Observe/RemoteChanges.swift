@@ -35,7 +35,7 @@ public struct RemoteChanges: AsyncSequence, Sendable {
 
     let store: Store
     let source: Result<any CommitNotices, any Error>
-    let foreignCommits: Int
+    let otherCommits: Int
     /// The point from which commits are reported; nil if there was no history yet.
     let told: HistoryToken?
     /// There may be commits already.
@@ -43,7 +43,7 @@ public struct RemoteChanges: AsyncSequence, Sendable {
 
     init(_ store: Store, after: HistoryToken?) {
         self.store = store
-        foreignCommits = store.foreignCommits.count
+        otherCommits = store.otherCommits.count
         source = Result { try Self.source(of: store) }
         told = after ?? (try? store.database.unsafeReentrantRead { db in try HistoryBounds(db).latest })
         isDue = after != nil
@@ -55,14 +55,14 @@ public struct RemoteChanges: AsyncSequence, Sendable {
     }
 
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(store: store, source: source, told: told, foreignCommits: foreignCommits, isDue: isDue, mustHold: isDue)
+        AsyncIterator(store: store, source: source, told: told, otherCommits: otherCommits, isDue: isDue, mustHold: isDue)
     }
 
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let store: Store
         fileprivate let source: Result<any CommitNotices, any Error>
         fileprivate var told: HistoryToken?
-        fileprivate var foreignCommits: Int
+        fileprivate var otherCommits: Int
         /// Whether to check before waiting.
         fileprivate var isDue: Bool
         /// Whether history must still reach back to `told`, because the caller gave that token.
@@ -97,10 +97,10 @@ public struct RemoteChanges: AsyncSequence, Sendable {
             let found = try await store.committed(after: told, mustHold: mustHold)
             mustHold = false
             guard told.map({ $0.number < found.state.token.number }) ?? true else { return nil }
-            defer { (told, foreignCommits) = (found.state.token, found.foreignCommits) }
+            defer { (told, otherCommits) = (found.state.token, found.otherCommits) }
             return RemoteChange(
                 token: found.state.token, storeIdentifier: found.state.store,
-                isExternal: found.state.hasExternal || found.foreignCommits > foreignCommits,
+                isExternal: found.state.hasExternal || found.otherCommits > otherCommits,
                 renumbered: found.state.renumbered)
         }
     }
@@ -122,11 +122,11 @@ extension Store {
     }
 
     /// Records writes of other programs, and returns the latest point of history.
-    fileprivate func committed(after token: HistoryToken?, mustHold: Bool) async throws -> (state: CommittedState, foreignCommits: Int) {
-        let (configuration, schema, foreignCommits) = (configuration, schema, foreignCommits)
+    fileprivate func committed(after token: HistoryToken?, mustHold: Bool) async throws -> (state: CommittedState, otherCommits: Int) {
+        let (configuration, schema, otherCommits) = (configuration, schema, otherCommits)
         return try await translated("watch") {
             try await database.writeWithoutTransaction { db in
-                try foreignCommits.look(db)
+                try otherCommits.look(db)
                 if try RecordedRead.isOpen(db) {
                     try db.inTransaction(.immediate) {
                         _ = try StoreStep(db, configuration, schema).recordExternal()
@@ -140,7 +140,7 @@ extension Store {
                 let state = CommittedState(
                     token: bounds.latest, store: bounds.storeID.description, hasExternal: isPurged || hasExternal,
                     renumbered: try RenumberedRows.load(db, after: token?.number ?? bounds.latest.number).composed())
-                return (state, foreignCommits.count)
+                return (state, otherCommits.count)
             }
         }
     }

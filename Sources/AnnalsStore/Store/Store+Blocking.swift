@@ -50,7 +50,7 @@ extension Store {
     ) throws -> (value: T, token: HistoryToken?) {
         var result: (T, HistoryToken?)?
         try db.inTransaction(.immediate) {
-            try foreignCommits.look(db)
+            try otherCommits.look(db)
             try schema.begin(db)
             let step = StoreStep(db, configuration, schema)
             var (value, number) = try TransactionRecorder.managedWrite(

@@ -325,13 +325,13 @@ extension Store {
 
     /// A managed step: one write transaction in which external writes can be recorded first.
     func managed<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (Database, StoreStep) throws -> T) async throws -> T {
-        let (configuration, schema, foreignCommits) = (configuration, schema, foreignCommits)
+        let (configuration, schema, otherCommits) = (configuration, schema, otherCommits)
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
                 try Self.followSchema(db, configuration, schema)
                 var result: T?
                 try db.inTransaction(.immediate) {
-                    try foreignCommits.look(db)
+                    try otherCommits.look(db)
                     try schema.begin(db)
                     result = try body(db, StoreStep(db, configuration, schema))
                     return .commit
@@ -347,7 +347,7 @@ extension Store {
     func merging<T: Sendable>(
         _ operation: String, commits: Bool = true, _ body: @escaping @Sendable (Database, StoreStep) throws -> T
     ) async throws -> T {
-        let (configuration, schema, foreignCommits) = (configuration, schema, foreignCommits)
+        let (configuration, schema, otherCommits) = (configuration, schema, otherCommits)
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
                 if commits { try Self.followSchema(db, configuration, schema) }
@@ -356,7 +356,7 @@ extension Store {
                 return try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
                     var result: T?
                     try db.inTransaction(.immediate) {
-                        try foreignCommits.look(db)
+                        try otherCommits.look(db)
                         try schema.begin(db)
                         let undetected = try UndetectedChanges(db)
                         result = try body(db, StoreStep(db, configuration, schema))

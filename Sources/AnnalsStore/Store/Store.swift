@@ -84,7 +84,7 @@ public final class Store: Sendable {
     package let database: any DatabaseWriter
     let schema = SchemaCache()
     let busyTimeout: BusyTimeout
-    let foreignCommits = ForeignCommits()
+    let otherCommits = OtherCommits()
     let idleCache = IdleCache()
     let closing = CloseLatch()
 
@@ -114,7 +114,7 @@ public final class Store: Sendable {
                 try DatabaseFile.check(path)
                 database = try DatabaseFile.open(path, options)
             }
-            try database.writeWithoutTransaction { [foreignCommits] db in try foreignCommits.look(db) }
+            try database.writeWithoutTransaction { [otherCommits] db in try otherCommits.look(db) }
         } catch {
             throw StoreError.translate(error, operation: "open", path: path)
         }

@@ -74,7 +74,7 @@ extension Store {
 
     private func stage(of manager: StagedMigrationManager, on db: Database) throws -> Bool {
         guard let stage = try manager.due(in: db).first else { return false }
-        try foreignCommits.look(db)
+        try otherCommits.look(db)
         try schema.begin(db)
         let step = StoreStep(db, configuration)
         let tracking = try newTables(of: stage, db)

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Counts commits of other connections. `PRAGMA data_version` on the store's connection changes with their commits and never with
 /// its own.
-package final class ForeignCommits: Sendable {
+package final class OtherCommits: Sendable {
     private let state = Mutex<(version: Int64?, count: Int)>((nil, 0))
 
     package init() {}

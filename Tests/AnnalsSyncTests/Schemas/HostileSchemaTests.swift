@@ -11,7 +11,7 @@ import Testing
 @testable import AnnalsStore
 
 /// Schema entries that no honest replica writes, from a member that may push.
-@Suite struct ForeignSchemaTests {
+@Suite struct HostileSchemaTests {
     private static let schema = "CREATE TABLE todo (id INTEGER PRIMARY KEY, title TEXT)"
 
     private func push(_ entry: SchemaEntry, to world: SyncedStores) async throws {
