@@ -101,7 +101,7 @@ package struct ConsumerTable {
 
     /// The status of each consumer; the push is the first.
     ///
-    /// - Parameter push: the last transaction before those that a replica has not pushed yet; see `PushPlace`.
+    /// - Parameter push: the last transaction before those that a replica has not pushed yet; see `PushedHistory`.
     package func statuses(push: Int64?, now: Int64) throws -> [ConsumerStatus] {
         func status(_ consumer: HistoryConsumer, _ kind: ConsumerStatus.Kind, _ number: Int64, _ seen: Int64?, _ hasLapsed: Bool)
             -> ConsumerStatus

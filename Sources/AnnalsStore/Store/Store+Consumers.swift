@@ -39,7 +39,7 @@ extension Store {
         let now = configuration.now()
         try await bringUpToDate()
         return try await translated("consumers") {
-            try await database.reading { db in try ConsumerTable(db).statuses(push: PushPlace.number(db, HistoryBounds(db)), now: now) }
+            try await database.reading { db in try ConsumerTable(db).statuses(push: PushedHistory.end(db, HistoryBounds(db)), now: now) }
         }
     }
 

@@ -100,7 +100,7 @@ extension Store {
         let now = configuration.now()
         let (planned, isWorthIt) = try await managed("purge") { db, _ in
             try Self.requireHistory(db)
-            let plan = try PurgePlan(db, aim, mode, push: PushPlace.number(db, HistoryBounds(db)), now: now)
+            let plan = try PurgePlan(db, aim, mode, push: PushedHistory.end(db, HistoryBounds(db)), now: now)
             var outcome = try Self.expected(db, plan)
             if dryRun { outcome.bytes = try Self.expectedBytes(db, plan) }
             if let moment = plan.conflictsBefore, try StoreSchema.isReplica(db) {

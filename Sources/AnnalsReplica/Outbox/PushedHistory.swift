@@ -4,13 +4,13 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// The position of sync in history. Transactions that are not pushed yet must not be purged.
-package enum PushPlace {
+/// The part of history that the relay has, or that is not sent to it. Later transactions must not be purged.
+package enum PushedHistory {
     /// The last transaction before the oldest own transaction that the relay has not accepted; nil if the store is not joined.
     ///
     /// Outbox rows have the ids of their transactions in history. The search goes from the newest transaction back to the oldest of
     /// these.
-    package static func number(_ db: Database, _ bounds: HistoryBounds) throws -> Int64? {
+    package static func end(_ db: Database, _ bounds: HistoryBounds) throws -> Int64? {
         guard try ReplicaState.load(db) != nil else { return nil }
         let transactions = TransactionTable(db)
         let unmoved = try transactions.oldestOwn(after: Meta(db).integer(.outboxed) ?? 0)
