@@ -15,7 +15,7 @@ package struct Certifier: Sendable {
     package let lineage: Lineage
     package private(set) var head: Position
     private var index: CertificationIndex
-    private var turns: PushLease
+    private var lease: PushLease
     private var replicas: [ReplicaID: LastAccepted] = [:]
 
     /// The result for a batch.
@@ -58,7 +58,7 @@ package struct Certifier: Sendable {
         self.lineage = lineage
         self.head = head
         index = CertificationIndex(maximumHashes: limits.hashesPerSpace, floor: loadedFrom)
-        turns = PushLease(limits: limits)
+        lease = PushLease(limits: limits)
     }
 
     /// Records an entry of the log when the space is loaded. Entries come in the order of their positions.
@@ -97,7 +97,7 @@ package struct Certifier: Sendable {
     package mutating func certify(_ batch: BatchHeader, now: Int64, accepted: (Counter) throws -> Accepted?) rethrows -> Verdict {
         var verdict = Verdict()
         var last = replicas[batch.replica] ?? .none
-        turns.use(by: batch.replica)
+        lease.use(by: batch.replica)
         for (number, certificate) in batch.certificates.enumerated() {
             let counter = batch.counter(of: number)
             let outcome: PushAnswer.Outcome
@@ -180,16 +180,16 @@ package struct Certifier: Sendable {
 
     private mutating func judgePart(_ batch: BatchHeader, now: Int64) -> PushAnswer.Outcome {
         if batch.part.isLast {
-            turns.use(by: batch.replica)
+            lease.use(by: batch.replica)
             return judge(batch.certificates[0], of: batch.replica, now: now)
         }
-        turns.extend(of: batch.replica, now: now)
+        lease.extend(of: batch.replica, now: now)
         return certify(batch.certificates[0], of: batch.replica)
     }
 
     /// Tests the replica's next transaction against the push lease and the index.
     private func judge(_ certificate: Certificate, of replica: ReplicaID, now: Int64) -> PushAnswer.Outcome {
-        if let wait = turns.wait(for: replica, now: now) { return .wait(milliseconds: Int(wait)) }
+        if let wait = lease.wait(for: replica, now: now) { return .wait(milliseconds: Int(wait)) }
         return certify(certificate, of: replica)
     }
 
@@ -202,10 +202,10 @@ package struct Certifier: Sendable {
     }
 
     private mutating func count(_ verdict: Verdict, of batch: BatchHeader, now: Int64) {
-        if verdict.accepted > 0 { turns.noteAccepted(batch.replica) }
+        if verdict.accepted > 0 { lease.noteAccepted(batch.replica) }
         if case .stale = verdict.outcome {
             let refused = batch.certificates[verdict.known.count + verdict.accepted]
-            turns.noteStale(batch.replica, isUrgent: refused.footprint.everything, now: now)
+            lease.noteStale(batch.replica, isUrgent: refused.footprint.everything, now: now)
         }
     }
 }

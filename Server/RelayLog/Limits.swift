@@ -31,9 +31,9 @@ package struct RelayLogLimits: Sendable, Hashable {
     /// Requests that wait for a head to move, including event streams.
     package var waiters = 20_000
     /// Consecutive stale answers after which a replica gets the push lease (merge rule 13).
-    package var staleAnswersBeforeTurn = 3
+    package var staleAnswersBeforeLease = 3
     /// The longest duration of a push lease.
-    package var turnMilliseconds: Int64 = 2000
+    package var pushLeaseMilliseconds: Int64 = 2000
     /// The longest time in a *wait* answer. A lease usually ends with its holder's push, long before it expires.
     package var waitHintMilliseconds: Int64 = 50
     /// Replicas of one space with counted stale answers.

@@ -27,7 +27,7 @@ struct PushLease: Sendable {
     /// more parts come.
     mutating func extend(of replica: ReplicaID, now: Int64) {
         guard let current = holder, current.replica == replica, now < current.until else { return }
-        holder = (replica, now + limits.turnMilliseconds)
+        holder = (replica, now + limits.pushLeaseMilliseconds)
     }
 
     mutating func noteAccepted(_ replica: ReplicaID) {
@@ -40,9 +40,9 @@ struct PushLease: Sendable {
         if staleInARow.count >= limits.replicasCounted, staleInARow[replica] == nil { staleInARow.removeAll() }
         let count = staleInARow[replica, default: 0] + 1
         staleInARow[replica] = count
-        guard (isUrgent && count == 1) || count >= limits.staleAnswersBeforeTurn else { return }
+        guard (isUrgent && count == 1) || count >= limits.staleAnswersBeforeLease else { return }
         if let holder, now < holder.until { return }
-        holder = (replica, now + limits.turnMilliseconds)
+        holder = (replica, now + limits.pushLeaseMilliseconds)
         // The count restarts, so that a replica that never succeeds does not keep the lease forever.
         staleInARow[replica] = 1
     }

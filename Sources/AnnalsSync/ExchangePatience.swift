@@ -50,8 +50,8 @@ struct ExchangePatience {
 
     /// The same for the pause of a *wait* answer. The pause is at least as long as the shortest one of our relay. Its
     /// time is counted, but it does not count as a round.
-    mutating func turn(in milliseconds: Int) -> Duration? {
-        let pause = max(.milliseconds(milliseconds), SyncLimits.shortestWaitForTurn)
+    mutating func pauseForLease(_ milliseconds: Int) -> Duration? {
+        let pause = max(.milliseconds(milliseconds), SyncLimits.shortestWaitForLease)
         fruitlessRounds = 0
         return allows(pause) ? pause : nil
     }

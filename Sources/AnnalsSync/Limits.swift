@@ -19,7 +19,7 @@ package enum SyncLimits {
     package static let fruitlessRounds = 6
     package static let roundsWithoutPause = 2
     /// The shortest pause after a *wait* answer. It is also the shortest that our relay asks for.
-    package static let shortestWaitForTurn = Duration.milliseconds(50)
+    package static let shortestWaitForLease = Duration.milliseconds(50)
     /// How many pages of the log are searched for a push that got no answer.
     package static let pagesLookedThrough = 4_000
     /// The attempts for one request without an answer, before `sync` ends with an error.

@@ -16,7 +16,7 @@ extension SyncAgent {
             let answer = try await request(&patience) { [transport] in try await transport.push(push.batch, seen: push.seen) }
             switch answer.outcome {
             case .stale, .identityConflict, .gap, .partsMissing: return false
-            case .wait(let milliseconds): try await waitForTurn(milliseconds, &patience)
+            case .wait(let milliseconds): try await waitForLease(milliseconds, &patience)
             case .accepted, .logRolledBack: _ = try await store.settle(answer, to: push)
             }
         }

@@ -32,7 +32,7 @@ extension SyncAgent {
         var status = try await store.prepareOutbox()
         guard let push = try await store.freezePush() else { return status }
         let answer = try await settle(push, &summary, &status)
-        if case .wait(let milliseconds) = answer?.outcome { try await waitForTurn(milliseconds, &summary.patience) }
+        if case .wait(let milliseconds) = answer?.outcome { try await waitForLease(milliseconds, &summary.patience) }
         return status
     }
 

@@ -21,8 +21,8 @@ extension SyncAgent {
     }
 
     /// Pauses for the time that the relay asked for, because another replica has the push lease.
-    func waitForTurn(_ milliseconds: Int, _ patience: inout ExchangePatience) async throws {
-        guard let pause = patience.turn(in: milliseconds) else { throw Self.noTurn }
+    func waitForLease(_ milliseconds: Int, _ patience: inout ExchangePatience) async throws {
+        guard let pause = patience.pauseForLease(milliseconds) else { throw Self.noLease }
         try await environment.pause(pause)
     }
 
@@ -85,7 +85,7 @@ extension SyncAgent {
             hint: "Run sync again", isRetryable: true)
     }
 
-    private static var noTurn: AnnalsError {
+    private static var noLease: AnnalsError {
         AnnalsError(
             .relayOverloaded, operation: "sync", "other replicas have the push lease, and this replica must wait",
             hint: "Local work is kept. Run sync again. If the error persists, ask the relay's operator", isRetryable: true)

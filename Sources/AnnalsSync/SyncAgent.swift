@@ -259,7 +259,7 @@ public actor SyncAgent {
             status = try await pull(status, &summary)
             return exchange.next(after: .pulled(isBehind: status.isBehind, outbox: status.outbox))
         case .wait(let milliseconds):
-            try await waitForTurn(milliseconds, &summary.patience)
+            try await waitForLease(milliseconds, &summary.patience)
             return .push
         case .done:
             return .done
@@ -380,7 +380,7 @@ public actor SyncAgent {
                 patience.note(partTaken: push.name.firstCounter)
                 number = answer.positions.isEmpty ? push.part + 1 : push.parts - 1
             case .wait(let milliseconds) where push.part > 0:
-                try await waitForTurn(milliseconds, &patience)
+                try await waitForLease(milliseconds, &patience)
                 number = push.part
             case .partsMissing:
                 beginnings += 1

@@ -162,7 +162,7 @@ extension PushAnswer {
         case 4: return .logRolledBack
         case 5:
             let milliseconds = try reader.readInt()
-            guard milliseconds <= WireLimits.maximumTurnMilliseconds else { throw .badValue("wait") }
+            guard milliseconds <= WireLimits.maximumLeaseWaitMilliseconds else { throw .badValue("wait") }
             return .wait(milliseconds: milliseconds)
         case 6: return .partsMissing
         default: throw .badValue("outcome")

@@ -49,8 +49,8 @@ package enum WireLimits {
     package static let maximumColumns = 32_767
     /// The longest time that a pull waits at the relay, in seconds.
     package static let maximumWaitSeconds = 60
-    /// The longest time that an answer asks an author to wait for its push lease, in milliseconds.
-    package static let maximumTurnMilliseconds = 300_000
+    /// The longest time that an answer asks an author to wait for the push lease, in milliseconds.
+    package static let maximumLeaseWaitMilliseconds = 300_000
     /// The largest position and counter. The addition of a count cannot overflow.
     package static let maximumPosition: Int64 = 1 << 62
     /// The largest distance of a time from 1970, in milliseconds. The addition of a lead cannot overflow.

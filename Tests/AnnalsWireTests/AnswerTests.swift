@@ -107,9 +107,9 @@ import Testing
             PushAnswer(
                 outcome: .wait(milliseconds: milliseconds), to: Samples.pushName, lineage: Self.lineage, head: Position(3), receivedAt: 0)
         }
-        let longest = answer(WireLimits.maximumTurnMilliseconds)
+        let longest = answer(WireLimits.maximumLeaseWaitMilliseconds)
         #expect(try PushAnswer.decode(longest.encode()) == longest)
-        #expect(throws: WireError.badValue("wait")) { try PushAnswer.decode(answer(WireLimits.maximumTurnMilliseconds + 1).encode()) }
+        #expect(throws: WireError.badValue("wait")) { try PushAnswer.decode(answer(WireLimits.maximumLeaseWaitMilliseconds + 1).encode()) }
         #expect(throws: WireError.badValue("wait")) { try PushAnswer.decode(answer(.max).encode()) }
     }
 

@@ -113,8 +113,8 @@ import Testing
     static func limits(hashes: Int) -> RelayLogLimits {
         var limits = RelayLogLimits()
         limits.hashesPerSpace = hashes
-        limits.staleAnswersBeforeTurn = .max
-        limits.turnMilliseconds = 0
+        limits.staleAnswersBeforeLease = .max
+        limits.pushLeaseMilliseconds = 0
         return limits
     }
 

@@ -183,7 +183,7 @@ import Testing
         #expect(verdict.positions == [Position(1), Position(3)])
     }
 
-    @Test func `merge rule 13: after three stale answers in a row the replica has the turn, and the others wait`() throws {
+    @Test func `merge rule 13: after three stale answers in a row the replica has the push lease, and the others wait`() throws {
         var space = Space(lineage, limits: limits)
         var (slow, quick) = (TestReplica(1), TestReplica(2))
         for round in 0..<3 {
@@ -195,24 +195,24 @@ import Testing
         }
         let held = quick.batch(lineage, base: Position(3), .writing(1))
         #expect(try space.push(held).outcome == .wait(milliseconds: Int(limits.waitHintMilliseconds)))
-        let turn = slow.batch(lineage, base: Position(3), .writing(1))
-        #expect(try space.push(turn).outcome == .accepted)
+        let leased = slow.batch(lineage, base: Position(3), .writing(1))
+        #expect(try space.push(leased).outcome == .accepted)
         #expect(try space.push(held).outcome == .stale(at: Position(4)))
     }
 
     /// Gives the push lease to `slow`, at head 1.
-    func spaceWithTurn(slow: inout TestReplica, quick: inout TestReplica) throws -> Space {
+    func spaceWithLease(slow: inout TestReplica, quick: inout TestReplica) throws -> Space {
         var space = Space(lineage, limits: limits)
         let first = quick.batch(lineage, base: .zero, .writing(1))
         _ = try space.push(first)
         quick.accept(first)
-        for _ in 0..<limits.staleAnswersBeforeTurn { _ = try space.push(slow.batch(lineage, base: .zero, .writing(1))) }
+        for _ in 0..<limits.staleAnswersBeforeLease { _ = try space.push(slow.batch(lineage, base: .zero, .writing(1))) }
         return space
     }
 
-    @Test func `merge rule 13: the turn ends after two seconds`() throws {
+    @Test func `merge rule 13: the push lease ends after two seconds`() throws {
         var (slow, quick) = (TestReplica(1), TestReplica(2))
-        var space = try spaceWithTurn(slow: &slow, quick: &quick)
+        var space = try spaceWithLease(slow: &slow, quick: &quick)
         let batch = quick.batch(lineage, base: Position(1), .writing(9))
         space.now = 1990
         #expect(try space.push(batch).outcome == .wait(milliseconds: 10))
@@ -220,14 +220,14 @@ import Testing
         #expect(try space.push(batch).outcome == .accepted)
     }
 
-    @Test func `merge rule 13: the turn ends with one push, even a stale one`() throws {
+    @Test func `merge rule 13: the push lease ends with one push, even a stale one`() throws {
         var (slow, quick) = (TestReplica(1), TestReplica(2))
-        var space = try spaceWithTurn(slow: &slow, quick: &quick)
+        var space = try spaceWithLease(slow: &slow, quick: &quick)
         #expect(try space.push(slow.batch(lineage, base: .zero, .writing(1))).outcome == .stale(at: Position(1)))
         #expect(try space.push(quick.batch(lineage, base: Position(1), .writing(9))).outcome == .accepted)
     }
 
-    @Test func `merge rule 13: what the log holds is answered during another's turn`() throws {
+    @Test func `merge rule 13: what the log holds is answered during another's push lease`() throws {
         var (slow, quick) = (TestReplica(1), TestReplica(2))
         var space = Space(lineage, limits: limits)
         let first = quick.batch(lineage, base: .zero, .writing(1))
@@ -238,7 +238,7 @@ import Testing
         #expect(again.known == [Position(1)])
     }
 
-    @Test func `merge rule 13: a schema change asks for the turn at once`() throws {
+    @Test func `merge rule 13: a schema change gets the push lease at once`() throws {
         var space = Space(lineage, limits: limits)
         var (schema, quick) = (TestReplica(1), TestReplica(2))
         let first = quick.batch(lineage, base: .zero, .writing(1))

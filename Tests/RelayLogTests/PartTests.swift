@@ -161,7 +161,7 @@ import Testing
         await small.close()
     }
 
-    @Test func `a turn lasts while its holder sends parts`() async throws {
+    @Test func `a push lease lasts while its holder sends parts`() async throws {
         await log.close()
         let clock = TestClock()
         let log = try TestStorage.log(directory.path, clock: clock.clock)
@@ -178,7 +178,7 @@ import Testing
             #expect(try await log.push(part).outcome == .accepted)
             clock.advance(milliseconds: 1_500)
             guard case .wait = try await log.push(other).outcome else {
-                Issue.record("the turn is over")
+                Issue.record("the push lease is over")
                 break
             }
         }

@@ -67,8 +67,8 @@ import Yams
         #expect(own.count > 10)
         // The same for limits of the log, except for those that only limit the relay's own memory or a time and refuse no request.
         let inner: Set = [
-            "groupPushes", "groupBytes", "commitAttempts", "hashesPerSpace", "residentSpaces", "staleAnswersBeforeTurn", "turnMilliseconds",
-            "waitHintMilliseconds", "replicasCounted", "readers", "unsavedSightings", "sightingMilliseconds", "nameCharacters",
+            "groupPushes", "groupBytes", "commitAttempts", "hashesPerSpace", "residentSpaces", "staleAnswersBeforeLease",
+            "pushLeaseMilliseconds", "waitHintMilliseconds", "replicasCounted", "readers", "unsavedSightings", "sightingMilliseconds", "nameCharacters",
             "spaceUseMilliseconds", "diskLookMilliseconds", "snapshotsKept", "snapshotLogBytes", "snapshotLeaseMilliseconds",
             "purgeSliceBytes", "purgeSliceRuns", "parkedUploadMilliseconds", "snapshotOpenings", "growthDays", "waitTickMilliseconds",
             "tokenMilliseconds", "tokensRemembered", "answerMilliseconds", "sightingsSaved", "parkedPartMilliseconds", "shares",

@@ -37,7 +37,7 @@ public final class EditContext: Sendable {
     private let state: Mutex<State>
     /// Serializes edits with closures, so that no edit misses another one. The lock is recursive because a closure may use the
     /// context.
-    private let turns = NSRecursiveLock()
+    private let editLock = NSRecursiveLock()
 
     init(_ store: Store, _ edits: EditSet, author: String?, contextName: String?, _ policy: MergePolicy) {
         self.store = store
@@ -149,7 +149,7 @@ public final class EditContext: Sendable {
     /// The closure may use the context. It must not wait for another thread that edits this context.
     @discardableResult
     public func edit<Record: EditableRecord>(_ record: Record, _ change: (inout Record) throws -> Void) throws -> Record {
-        try turns.withLock {
+        try editLock.withLock {
             let before = try state.withLock { try $0.edits.known(record) }
             var changed = before
             try change(&changed)

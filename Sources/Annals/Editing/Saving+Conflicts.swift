@@ -32,7 +32,7 @@ extension Saving {
         try settle(found)
         // Deletes come first because they free unique values. Inserts come before updates because updated rows may refer to new
         // rows.
-        waiting.sort { ($0.turn, $0.row.order) < ($1.turn, $1.row.order) }
+        waiting.sort { ($0.rank, $0.row.order) < ($1.rank, $1.row.order) }
     }
 
     /// Plans the row if no other writer changed it; otherwise returns the conflict.
@@ -176,7 +176,7 @@ extension Saving {
 
 extension PlannedRow {
     /// The rank by which rows are written: deletes, then inserts, then updates.
-    var turn: Int {
+    var rank: Int {
         switch action {
         case .delete: 0
         case .insert: 1

@@ -42,7 +42,7 @@ extension Saving {
             }
         }
         waiting += blocked.values.flatMap(\.self)
-        waiting.sort { ($0.turn, $0.row.order) < ($1.turn, $1.row.order) }
+        waiting.sort { ($0.rank, $0.row.order) < ($1.rank, $1.row.order) }
         return isMoving
     }
 
