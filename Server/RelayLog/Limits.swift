@@ -43,11 +43,11 @@ package struct RelayLogLimits: Sendable, Hashable {
     /// The time limit for the storage to answer a health check or a metrics request.
     package var answerMilliseconds: Int64 = 5_000
     /// Acknowledgements that are kept in memory before they are written.
-    package var unsavedSightings = 10_000
+    package var unsavedAcknowledgements = 10_000
     /// The longest time that an acknowledgement stays unwritten.
-    package var sightingMilliseconds: Int64 = 1_000
+    package var acknowledgementMilliseconds: Int64 = 1_000
     /// The newest acknowledgements of one credential in one space that one write stores.
-    package var sightingsSaved = 1_000
+    package var acknowledgementsSaved = 1_000
     /// Replicas of one space that one credential named in requests and never pushed as; the one seen longest ago is
     /// evicted.
     package var sightedReplicas = 64

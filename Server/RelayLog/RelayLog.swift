@@ -28,7 +28,7 @@ package final class RelayLog: Sendable {
     let logger: Logger
     /// The number of owners after which a reported entry is voided automatically; 0 disables it.
     let autoVoid: Int
-    private let sightings: Mutex<ReplicaAcknowledgements>
+    private let acknowledgements: Mutex<ReplicaAcknowledgements>
     private let newLineage: @Sendable () -> Lineage
 
     /// Opens or creates the log in `directory` and takes the lock for serving it.
@@ -61,7 +61,7 @@ package final class RelayLog: Sendable {
         jobs = SnapshotJobs(limits: limits)
         probe = StorageProbe(limits: limits, clock: clock)
         snapshots = try SnapshotStore(database: database, jobs: jobs, reserve: reserve, limits: limits, clock: clock, logger: logger)
-        sightings = Mutex(ReplicaAcknowledgements(now: clock.monotonic()))
+        acknowledgements = Mutex(ReplicaAcknowledgements(now: clock.monotonic()))
         self.limits = limits
         self.autoVoid = autoVoid
         self.clock = clock
@@ -328,47 +328,47 @@ package final class RelayLog: Sendable {
         by owner: ReplicaOwner? = nil, mayWrite: Bool = true
     ) {
         let cut = { [limits] (text: String?) in String((text ?? "").prefix(limits.nameCharacters)) }
-        let sighting = ReplicaAcknowledgement(
+        let acknowledgement = ReplicaAcknowledgement(
             name: cut(name), program: cut(program), position: position, time: clock.wall(), holdsBack: mayWrite)
         let key = ReplicaAcknowledgements.Key(space: space, replica: replica, owner: owner)
-        let (isDue, isFirst) = sightings.withLock { sightings in
-            let isFirst = sightings.isEmpty
-            return (sightings.note(sighting, of: key, now: clock.monotonic(), limits: limits), isFirst)
+        let (isDue, isFirst) = acknowledgements.withLock { acknowledgements in
+            let isFirst = acknowledgements.isEmpty
+            return (acknowledgements.note(acknowledgement, of: key, now: clock.monotonic(), limits: limits), isFirst)
         }
         if isDue {
-            database.storage.schedule { db in self.saveSightings(db) }
+            database.storage.schedule { db in self.saveAcknowledgements(db) }
         } else if isFirst {
-            saveSightingsLater()
+            saveAcknowledgementsLater()
         }
     }
 
     /// Writes the last acknowledgements if no further request comes.
-    private func saveSightingsLater() {
+    private func saveAcknowledgementsLater() {
         Task { [weak self, limits, clock] in
-            try await clock.sleep(.milliseconds(limits.sightingMilliseconds))
-            guard let self, !self.sightings.withLock({ $0.isEmpty }) else { return }
-            await self.database.storage.scheduled { self.saveSightings($0) }
+            try await clock.sleep(.milliseconds(limits.acknowledgementMilliseconds))
+            guard let self, !self.acknowledgements.withLock({ $0.isEmpty }) else { return }
+            await self.database.storage.scheduled { self.saveAcknowledgements($0) }
         }
     }
 
     /// The replicas that pushed to a space or pulled from it. Throws `.spaceNotFound`.
     package func replicas(of name: SpaceName) async throws -> [ReplicaRecord] {
-        await database.storage.scheduled { self.saveSightings($0) }
+        await database.storage.scheduled { self.saveAcknowledgements($0) }
         return try await reading { db in
             try LogStorage.replicas(of: Self.find(name, in: db).id, in: db)
         }
     }
 
     /// Writes the pending acknowledgements to the database.
-    func saveSightings(_ db: any LogConnection) {
-        let unsaved = sightings.withLock { $0.take(now: clock.monotonic(), limits: limits) }
+    func saveAcknowledgements(_ db: any LogConnection) {
+        let unsaved = acknowledgements.withLock { $0.take(now: clock.monotonic(), limits: limits) }
         guard !unsaved.isEmpty else { return }
         do {
             try db.transaction {
                 for (space, group) in unsaved {
-                    for (key, sighting) in group { try SightingStorage.save(sighting, of: key, db: db) }
+                    for (key, acknowledgement) in group { try AcknowledgementStorage.save(acknowledgement, of: key, db: db) }
                     let owners = Set(group.compactMap(\.key.owner))
-                    if !owners.isEmpty { try SightingStorage.trim(space, of: owners, limits: limits, db: db) }
+                    if !owners.isEmpty { try AcknowledgementStorage.trim(space, of: owners, limits: limits, db: db) }
                 }
             }
         } catch {
@@ -397,7 +397,7 @@ package final class RelayLog: Sendable {
             // The queue is serial, so this runs after the commits queued before. The loop is needed because a group may
             // leave pushes for the next group.
             while writer.isBusy { await database.storage.scheduled { _ in } }
-            await database.storage.scheduled { self.saveSightings($0) }
+            await database.storage.scheduled { self.saveAcknowledgements($0) }
             try database.close()
         } catch {
             logger.warning("the log was not closed cleanly", metadata: ["reason": "\(RelayLogError.wrapping(error))"])

@@ -23,34 +23,34 @@ struct ReplicaAcknowledgements: Sendable {
     }
 
     /// Adds an acknowledgement; returns true if it is time to write. `now` is monotonic.
-    mutating func note(_ sighting: ReplicaAcknowledgement, of key: Key, now: Int64, limits: RelayLogLimits) -> Bool {
+    mutating func note(_ acknowledgement: ReplicaAcknowledgement, of key: Key, now: Int64, limits: RelayLogLimits) -> Bool {
         if var known = unsaved[key] {
-            known.position = max(known.position, sighting.position)
-            known.time = max(known.time, sighting.time)
-            known.holdsBack = known.holdsBack || sighting.holdsBack
-            if !sighting.name.isEmpty { known.name = sighting.name }
-            if !sighting.program.isEmpty { known.program = sighting.program }
+            known.position = max(known.position, acknowledgement.position)
+            known.time = max(known.time, acknowledgement.time)
+            known.holdsBack = known.holdsBack || acknowledgement.holdsBack
+            if !acknowledgement.name.isEmpty { known.name = acknowledgement.name }
+            if !acknowledgement.program.isEmpty { known.program = acknowledgement.program }
             unsaved[key] = known
         } else {
-            unsaved[key] = sighting
+            unsaved[key] = acknowledgement
         }
-        return unsaved.count >= limits.unsavedSightings || now - lastSaved >= limits.sightingMilliseconds
+        return unsaved.count >= limits.unsavedAcknowledgements || now - lastSaved >= limits.acknowledgementMilliseconds
     }
 
     /// Removes and returns the unwritten acknowledgements, by space. For each owner and space it returns at most the
-    /// newest `limits.sightingsSaved`: a request that names a replica costs the sender nothing, but each row costs the
+    /// newest `limits.acknowledgementsSaved`: a request that names a replica costs the sender nothing, but each row costs the
     /// relay a write.
-    mutating func take(now: Int64, limits: RelayLogLimits) -> [SpaceName: [(key: Key, sighting: ReplicaAcknowledgement)]] {
+    mutating func take(now: Int64, limits: RelayLogLimits) -> [SpaceName: [(key: Key, acknowledgement: ReplicaAcknowledgement)]] {
         defer { unsaved = [:] }
         lastSaved = now
-        let groups = Dictionary(grouping: unsaved.map { (key: $0.key, sighting: $0.value) }) {
+        let groups = Dictionary(grouping: unsaved.map { (key: $0.key, acknowledgement: $0.value) }) {
             Sender(space: $0.key.space, owner: $0.key.owner)
         }
-        var spaces: [SpaceName: [(key: Key, sighting: ReplicaAcknowledgement)]] = [:]
+        var spaces: [SpaceName: [(key: Key, acknowledgement: ReplicaAcknowledgement)]] = [:]
         for (sender, group) in groups {
-            let isTooMany = sender.owner != nil && group.count > limits.sightingsSaved
-            let kept = isTooMany ? Array(group.sorted { $0.sighting.time > $1.sighting.time }.prefix(limits.sightingsSaved)) : group
-            spaces[sender.space, default: []] += kept
+            let isTooMany = sender.owner != nil && group.count > limits.acknowledgementsSaved
+            let newest = isTooMany ? group.sorted { $0.acknowledgement.time > $1.acknowledgement.time } : group
+            spaces[sender.space, default: []] += isTooMany ? Array(newest.prefix(limits.acknowledgementsSaved)) : newest
         }
         return spaces
     }

@@ -65,7 +65,7 @@ extension RelayLog {
     package func summaries(
         only: SpaceName? = nil, after: SpaceName? = nil, limit: Int
     ) async throws -> (spaces: [SpaceSummary], isLast: Bool) {
-        await database.storage.scheduled { self.saveSightings($0) }
+        await database.storage.scheduled { self.saveAcknowledgements($0) }
         return try await database.summaries(only: only, after: after, limit: limit, now: clock.wall(), limits: limits)
     }
 

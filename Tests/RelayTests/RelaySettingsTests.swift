@@ -68,10 +68,11 @@ import Yams
         // The same for limits of the log, except for those that only limit the relay's own memory or a time and refuse no request.
         let inner: Set = [
             "groupPushes", "groupBytes", "commitAttempts", "hashesPerSpace", "residentSpaces", "staleAnswersBeforeLease",
-            "pushLeaseMilliseconds", "waitHintMilliseconds", "replicasCounted", "readers", "unsavedSightings", "sightingMilliseconds", "nameCharacters",
+            "pushLeaseMilliseconds", "waitHintMilliseconds", "replicasCounted", "readers", "unsavedAcknowledgements",
+            "acknowledgementMilliseconds", "nameCharacters",
             "spaceUseMilliseconds", "diskLookMilliseconds", "snapshotsKept", "snapshotLogBytes", "snapshotLeaseMilliseconds",
             "purgeSliceBytes", "purgeSliceRuns", "parkedUploadMilliseconds", "snapshotOpenings", "growthDays", "waitTickMilliseconds",
-            "tokenMilliseconds", "tokensRemembered", "answerMilliseconds", "sightingsSaved", "parkedPartMilliseconds", "shares",
+            "tokenMilliseconds", "tokensRemembered", "answerMilliseconds", "acknowledgementsSaved", "parkedPartMilliseconds", "shares",
             "reportsPerSpace", "reportsPerOwner",
         ]
         let renamed = ["pendingPartBytes": "transactionbytes"]

@@ -5,10 +5,10 @@ internal import AnnalsCore
 /// A replica that never pushed has a row only because a request named it. `sighted_by` is the credential of that
 /// request, so that the rows of one credential can be limited. `holds` says whether the replica holds back purges and
 /// voids; a read-only credential never sets it. A push clears `sighted_by` and sets `holds`.
-enum SightingStorage {
+enum AcknowledgementStorage {
     /// Stores that a replica was seen. Its position only rises. A request of another owner than the replica's changes
     /// nothing.
-    static func save(_ sighting: ReplicaAcknowledgement, of key: ReplicaAcknowledgements.Key, db: any LogConnection) throws {
+    static func save(_ acknowledgement: ReplicaAcknowledgement, of key: ReplicaAcknowledgements.Key, db: any LogConnection) throws {
         let sql = """
             INSERT INTO annals_replicas(space, replica, name, digest, position, seen, program, sighted_by, holds)
             SELECT id, ?1, ?2, ?3, CASE WHEN ?4 < head THEN ?4 ELSE head END, ?5, ?8, nullif(?7, ''), ?9
@@ -26,8 +26,9 @@ enum SightingStorage {
         try db.execute(
             sql,
             [
-                key.replica, sighting.name, Digest.zero, sighting.position, sighting.time, key.space, owner, sighting.program,
-                sighting.holdsBack ? 1 : 0,
+                key.replica, acknowledgement.name, Digest.zero, acknowledgement.position, acknowledgement.time, key.space, owner,
+                acknowledgement.program,
+                acknowledgement.holdsBack ? 1 : 0,
             ])
     }
 

@@ -8,7 +8,7 @@ import Testing
 @testable import Relay
 
 /// A token that may only read never holds back a purge, also with invented replicas.
-@Suite struct ReaderSightingTests {
+@Suite struct ReaderAcknowledgementTests {
     let fixture: RelayFixture
     let clock = TestClock()
     let lineage: Lineage
