@@ -19,7 +19,7 @@ struct ConstraintCauses {
         switch cause.via {
         case .eviction(let name): state.need(.keep(cause.change, name))
         case .merge: state.need(.separate(cause.change))
-        case .revival(let lineage): state.need(.leaveDead(lineage))
+        case .revival(let rowID): state.need(.leaveDead(rowID))
         case .change:
             let columns = namingColumns(cause.change)
             let decision = Decisions.Decision.giveUp(cause.change, columns: columns, reason)

@@ -20,7 +20,7 @@ struct Decisions {
         /// The row of the change is not merged.
         case separate(Int)
         /// A deleted row is not restored.
-        case leaveDead(RowLineage.ID)
+        case leaveDead(RowIdentities.ID)
         /// Nothing of the transaction is applied.
         case setAsideAll(Reason)
     }

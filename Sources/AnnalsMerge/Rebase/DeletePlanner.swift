@@ -7,10 +7,10 @@ struct DeletePlanner {
     func plan(_ index: Int, _ table: MergeTable, _ old: [Value]) throws {
         let key = table.key(of: old)
         switch try RowResolver(state: state).outcome(of: table.keyName(key), key: key, in: table) {
-        case .alive(let row, let lineage):
-            let number = state.rowNumber(table, row, lineage, Cause(index))
+        case .alive(let row, let rowID):
+            let number = state.rowNumber(table, row, rowID, Cause(index))
             state.outcomes[index].row = number
-            if let reason = state.decisions.setAside(index) ?? refusal(table, state.rows[number].lineage) {
+            if let reason = state.decisions.setAside(index) ?? refusal(table, state.rows[number].rowID) {
                 state.outcomes[index].loss = reason
                 return
             }
@@ -26,8 +26,8 @@ struct DeletePlanner {
     }
 
     /// Why a delete of a row that others changed is refused. nil if it is not.
-    private func refusal(_ table: MergeTable, _ lineage: RowLineage.ID?) -> Reason? {
-        guard let mark = lineage.flatMap({ state.context.lineage[$0].latestWriter }) else { return nil }
+    private func refusal(_ table: MergeTable, _ rowID: RowIdentities.ID?) -> Reason? {
+        guard let mark = rowID.flatMap({ state.context.rowIdentities[$0].latestWriter }) else { return nil }
         let rule = state.policies(of: table).delete
         let isRefused =
             switch rule {

@@ -68,8 +68,8 @@ struct ForeignKeyEffects {
         if let number {
             guard let before = state.rows[number].before, columnIndexes.allSatisfy({ before[$0] == row[$0] }) else { return nil }
         }
-        guard let lineage = number.flatMap({ state.rows[$0].lineage }) ?? state.lineage(of: name),
-            columnIndexes.contains(where: { state.context.lineage[lineage].writer(of: $0) != nil })
+        guard let rowID = number.flatMap({ state.rows[$0].rowID }) ?? state.rowID(of: name),
+            columnIndexes.contains(where: { state.context.rowIdentities[rowID].writer(of: $0) != nil })
         else { return nil }
         return try effect(on: row, in: table, foreignKey, parent: key.number)
     }
@@ -79,7 +79,7 @@ struct ForeignKeyEffects {
         let reason = Reason.declared(.foreignKey)
         let causes = ConstraintCauses(state: state)
         guard let change = causes.change(of: number) else {
-            if state.rows[number].revives != nil, let lineage = state.rows[number].lineage { return state.need(.leaveDead(lineage)) }
+            if state.rows[number].revives != nil, let rowID = state.rows[number].rowID { return state.need(.leaveDead(rowID)) }
             return causes.undo(state.rows[number].cause, reason)
         }
         let columnIndexes = state.rows[number].table.references[foreignKey].columnIndexes

@@ -9,17 +9,17 @@ struct ParentResolver {
         case unchanged
         /// The parent row as it is now.
         case alive([Value])
-        case dead(RowLineage.ID, RowLineage.Tombstone)
+        case dead(RowIdentities.ID, RowIdentities.Tombstone)
         case setAside
     }
 
     func parent(named name: CandidateKey) throws -> Parent {
         switch state.requestedNames[name] {
         case .row(let number)?: return try parent(inPlay: number, name.columnIndexes)
-        case .lineage(let id)?: return try parent(.row(id), name)
+        case .identity(let id)?: return try parent(.row(id), name)
         case nil: break
         }
-        let occupant = state.context.lineage.meant(by: name)
+        let occupant = state.context.rowIdentities.meant(by: name)
         if case .untouched = occupant {
             guard let number = state.foundNames[name] else { return .unchanged }
             return try parent(inPlay: number, name.columnIndexes)
@@ -27,7 +27,7 @@ struct ParentResolver {
         return try parent(occupant, name)
     }
 
-    func parent(_ occupant: RowLineage.Occupant, _ name: CandidateKey) throws -> Parent {
+    func parent(_ occupant: RowIdentities.Occupant, _ name: CandidateKey) throws -> Parent {
         let table = try state.source.table(named: name.table)
         var outcome = try RowResolver(state: state).outcome(of: occupant, in: table)
         while case .merged(let target) = outcome { outcome = target }
@@ -35,8 +35,8 @@ struct ParentResolver {
         case .alive(let row, _):
             guard let number = state.foundNames[table.keyName(of: row)] else { return .alive(row) }
             return try parent(inPlay: number, name.columnIndexes)
-        case .dead(let lineage, let tombstone):
-            guard let number = state.restored[lineage] else { return .dead(lineage, tombstone) }
+        case .dead(let rowID, let tombstone):
+            guard let number = state.restored[rowID] else { return .dead(rowID, tombstone) }
             return try parent(inPlay: number, name.columnIndexes)
         case .setAside: return .setAside
         case .merged, .nothing: return .unchanged

@@ -7,17 +7,17 @@ package final class RebaseContext {
     /// a transaction's time they decide which side is later.
     package let replica: ReplicaID
     package let relayTime: Int64
-    package var lineage: RowLineage
+    package var rowIdentities: RowIdentities
     /// For each table, by its name in the log: the highest integer key that is used, was ever used, or is wanted by the
     /// outbox.
     package var highestKeys: [String: Int64]
     private var policiesOfTables: [ObjectIdentifier: MergePolicies.Table] = [:]
 
     package init(
-        lineage: RowLineage, policies: MergePolicies = MergePolicies(), replica: ReplicaID, relayTime: Int64,
+        rowIdentities: RowIdentities, policies: MergePolicies = MergePolicies(), replica: ReplicaID, relayTime: Int64,
         highestKeys: [String: Int64] = [:]
     ) {
-        self.lineage = lineage
+        self.rowIdentities = rowIdentities
         self.policies = policies
         self.replica = replica
         self.relayTime = relayTime

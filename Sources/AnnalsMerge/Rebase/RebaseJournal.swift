@@ -53,7 +53,7 @@ struct RebaseJournal {
     private func removedRow(_ row: RebasedRow, _ before: [Value]) -> [JournalEntry] {
         if row.removal == nil, row.cause.via == .change, case .delete(let old) = state.transaction.changes[row.cause.change].change {
             if old == before { return [] }
-            let mark = row.lineage.flatMap { state.context.lineage[$0].latestWriter }
+            let mark = row.rowID.flatMap { state.context.rowIdentities[$0].latestWriter }
             let reason = Reason(kind: .deleteOfUpdated, policy: state.policies(of: row.table).delete.rawValue, mark: mark)
             return [JournalForm.entry(reason, row.table, row.table.key(of: old), base: old, stored: before, winner: .incoming)]
         }

@@ -16,15 +16,15 @@ struct RebaseNames {
             let after = row.after.map(row.table.image)
             guard !row.requestedNames.isEmpty || before?.names != after?.names || before?.key != after?.key else { continue }
             rebased.append(
-                RebasedRowNames(before: before, after: after, rowID: row.lineage, asked: row.requestedNames, end: end(of: number)))
+                RebasedRowNames(before: before, after: after, rowID: row.rowID, asked: row.requestedNames, end: end(of: number)))
         }
         for (name, requested) in state.requestedNames {
-            if case .lineage(let lineage) = requested { state.context.lineage.call(lineage, by: [name]) }
+            if case .identity(let rowID) = requested { state.context.rowIdentities.call(rowID, by: [name]) }
         }
-        state.context.lineage.note(rebased)
+        state.context.rowIdentities.note(rebased)
     }
 
-    private func end(of number: Int) -> RowLineage.State {
+    private func end(of number: Int) -> RowIdentities.State {
         switch state.rows[number].end {
         case .gone, .joined: return .gone
         case .setAside: return .setAside
@@ -32,7 +32,7 @@ struct RebaseNames {
         }
         let target = state.rows[state.resolved(number)]
         guard let row = target.before ?? target.after else { return .gone }
-        return .merged(into: .row(target.lineage ?? state.context.lineage.rowID(of: target.table.image(of: row))))
+        return .merged(into: .row(target.rowID ?? state.context.rowIdentities.rowID(of: target.table.image(of: row))))
     }
 
     /// Inserted rows that have another key than the transaction gave them.

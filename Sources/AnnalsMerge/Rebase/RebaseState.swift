@@ -17,7 +17,7 @@ final class RebaseState {
     /// Rows in play by the keys that they had when the attempt began.
     var foundNames: [CandidateKey: Int] = [:]
     /// Restored rows.
-    var restored: [RowLineage.ID: Int] = [:]
+    var restored: [RowIdentities.ID: Int] = [:]
     /// The rows that the transaction means by the keys that it gave.
     var requestedNames: [CandidateKey: Requested] = [:]
     /// Rows in play by the keys that they had and no longer have. Filled while rows are written.
@@ -25,12 +25,12 @@ final class RebaseState {
     /// Rows in play by their present primary keys. Filled while rows are written.
     var presentKeys: [CandidateKey: Int] = [:]
     /// For each entry, what it deleted by CASCADE together with a parent.
-    var cascades: [Position: [RowLineage.ID: [RowLineage.ID]]] = [:]
+    var cascades: [Position: [RowIdentities.ID: [RowIdentities.ID]]] = [:]
     private var changesOfRows: [Int: [Int]] = [:]
 
     enum Requested {
         case row(Int)
-        case lineage(RowLineage.ID)
+        case identity(RowIdentities.ID)
     }
 
     init(_ transaction: UnsentTransaction, _ decisions: Decisions, _ context: RebaseContext, _ source: any RowSource) {
@@ -53,19 +53,19 @@ final class RebaseState {
     // MARK: Rows in play
 
     /// The number of a stored row. It comes into play if it was not.
-    func rowNumber(_ table: MergeTable, _ row: [Value], _ lineage: RowLineage.ID?, _ cause: Cause) -> Int {
+    func rowNumber(_ table: MergeTable, _ row: [Value], _ rowID: RowIdentities.ID?, _ cause: Cause) -> Int {
         let names = table.names(of: row)
         if let number = foundNames[names[0]] { return number }
         var entry = RebasedRow(table: table, before: row, after: row, cause: cause)
-        entry.lineage = lineage ?? self.lineage(of: names[0])
+        entry.rowID = rowID ?? self.rowID(of: names[0])
         rows.append(entry)
         for name in names { foundNames[name] = rows.count - 1 }
         return rows.count - 1
     }
 
-    /// The lineage of the row that has a key before this transaction. nil if no pulled entry and no earlier transaction touched it.
-    func lineage(of name: CandidateKey) -> RowLineage.ID? {
-        if case .row(let id) = context.lineage.occupant(of: name) { id } else { nil }
+    /// The identity of the row that has a key before this transaction. nil if no pulled entry and no earlier transaction touched it.
+    func rowID(of name: CandidateKey) -> RowIdentities.ID? {
+        if case .row(let id) = context.rowIdentities.occupant(of: name) { id } else { nil }
     }
 
     /// From now on, later references and transactions mean this row by these keys.
@@ -132,7 +132,7 @@ final class RebaseState {
 
     /// The writer of a cell on another replica that the author had not seen.
     func writer(of columnIndex: Int, of number: Int) -> WriteMark? {
-        rows[number].lineage.flatMap { context.lineage[$0].writer(of: columnIndex) }
+        rows[number].rowID.flatMap { context.rowIdentities[$0].writer(of: columnIndex) }
     }
 
     /// The side that wrote later. `ReplicaID` breaks ties.
@@ -142,8 +142,8 @@ final class RebaseState {
     }
 
     /// The tombstone of a restored row.
-    func tombstone(of row: RebasedRow) -> RowLineage.Tombstone? {
-        guard let lineage = row.lineage, row.revives != nil, case .dead(let tombstone) = context.lineage[lineage].state else { return nil }
+    func tombstone(of row: RebasedRow) -> RowIdentities.Tombstone? {
+        guard let rowID = row.rowID, row.revives != nil, case .dead(let tombstone) = context.rowIdentities[rowID].state else { return nil }
         return tombstone
     }
 }

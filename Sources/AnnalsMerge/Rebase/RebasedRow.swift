@@ -11,7 +11,7 @@ struct RebasedRow {
     var cause: Cause
     /// What the rebases of other authors must know.
     var mark: RowMark?
-    var lineage: RowLineage.ID?
+    var rowID: RowIdentities.ID?
     var end = End.gone
     /// The keys by which later transactions of the outbox name it.
     var requestedNames: [CandidateKey] = []
@@ -54,8 +54,8 @@ struct RebasedRow {
 
     var isNew: Bool { before == nil && after != nil }
 
-    /// Whether the row is inserted by a change. A restored row is not: its lineage is known.
-    var isInserted: Bool { before == nil && lineage == nil }
+    /// Whether the row is inserted by a change. A restored row is not: its identity is known.
+    var isInserted: Bool { before == nil && rowID == nil }
 
     /// The row that stands for it, if that is another row.
     var substitute: Int? {
@@ -81,7 +81,7 @@ package struct Cause: Hashable {
         /// The row of the change is merged into a stored row (`mergeRows`).
         case merge
         /// A row is restored because the change, or another restored row, needs it.
-        case revival(RowLineage.ID)
+        case revival(RowIdentities.ID)
     }
 
     init(_ change: Int, _ via: Via = .change) {

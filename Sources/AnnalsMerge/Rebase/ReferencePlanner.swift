@@ -51,9 +51,9 @@ struct ReferencePlanner {
         case .unchanged: return
         case .alive(let parent): table.follow(foreignKey, parent, in: &wanted)
         case .setAside: try lose(foreignKey, of: index, number, wanted: &wanted)
-        case .dead(let lineage, let tombstone):
+        case .dead(let rowID, let tombstone):
             if table.references[foreignKey].onDelete == .refuse,
-                let parent = try RevivalPlanner(state: state).restore(lineage, tombstone, Cause(index, .revival(lineage)))
+                let parent = try RevivalPlanner(state: state).restore(rowID, tombstone, Cause(index, .revival(rowID)))
             {
                 try settleIfNamedByReferences(parent, name.columnIndexes)
                 if let row = state.rows[parent].after { return table.follow(foreignKey, row, in: &wanted) }
@@ -113,7 +113,7 @@ struct ReferencePlanner {
     // MARK: Restored rows
 
     /// The references of a restored row name the parents that it had when it was deleted.
-    private func settleParents(ofRestored number: Int, _ tombstone: RowLineage.Tombstone) throws {
+    private func settleParents(ofRestored number: Int, _ tombstone: RowIdentities.Tombstone) throws {
         let table = state.rows[number].table
         let own = Set(state.changes(of: number).flatMap { state.outcomes[$0].requested.map(\.columnIndex) })
         for (foreignKey, reference) in table.references.enumerated() where !reference.columnIndexes.contains(where: own.contains) {
@@ -124,9 +124,9 @@ struct ReferencePlanner {
                 var row = state.rows[number].after ?? tombstone.row
                 table.follow(foreignKey, parent, in: &row)
                 state.rows[number].after = row
-            case .dead(let lineage, let parentTombstone):
-                let cause = Cause(state.rows[number].cause.change, .revival(lineage))
-                if reference.onDelete == .refuse, try RevivalPlanner(state: state).restore(lineage, parentTombstone, cause) != nil {
+            case .dead(let rowID, let parentTombstone):
+                let cause = Cause(state.rows[number].cause.change, .revival(rowID))
+                if reference.onDelete == .refuse, try RevivalPlanner(state: state).restore(rowID, parentTombstone, cause) != nil {
                     continue
                 }
                 try loseParent(ofRestored: number, foreignKey)
@@ -140,8 +140,8 @@ struct ReferencePlanner {
         let reference = table.references[foreignKey]
         if let values = try OnDeleteValues(source: state.source).values(reference, table) {
             for (columnIndex, value) in zip(reference.columnIndexes, values) { state.rows[number].after?[columnIndex] = value }
-        } else if let lineage = state.rows[number].lineage {
-            state.need(.leaveDead(lineage))
+        } else if let rowID = state.rows[number].rowID {
+            state.need(.leaveDead(rowID))
         }
     }
 }

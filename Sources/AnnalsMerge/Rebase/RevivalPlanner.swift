@@ -7,7 +7,7 @@ struct RevivalPlanner {
 
     // MARK: Updates of deleted rows
 
-    func planUpdate(_ index: Int, _ lineage: RowLineage.ID, _ tombstone: RowLineage.Tombstone, in table: MergeTable) throws {
+    func planUpdate(_ index: Int, _ rowID: RowIdentities.ID, _ tombstone: RowIdentities.Tombstone, in table: MergeTable) throws {
         if let reason = state.decisions.setAside(index) {
             state.outcomes[index].loss = reason
             return
@@ -17,9 +17,9 @@ struct RevivalPlanner {
             switch rule {
             case .lastWriterWins: state.winner(against: tombstone.mark) == .incoming
             case .updateWins: true
-            case .deleteWins, .manual: state.restored[lineage] != nil
+            case .deleteWins, .manual: state.restored[rowID] != nil
             }
-        if isRestored, let number = try restore(lineage, tombstone, Cause(index)) {
+        if isRestored, let number = try restore(rowID, tombstone, Cause(index)) {
             state.outcomes[index].row = number
         } else {
             state.outcomes[index].loss = Reason(kind: .updateOfDeleted, policy: rule.rawValue, mark: tombstone.mark)
@@ -33,9 +33,9 @@ struct RevivalPlanner {
         state.outcomes[index].requested = changed.map(RequestedColumn.init)
         let name = table.keyName(of: row)
         let inserts = InsertPlanner(state: state)
-        if let lineage = state.context.lineage.revived(position, at: name) {
-            for name in table.names(of: row) { state.requestedNames[name] = .lineage(lineage) }
-            try planUpdateOfRevived(index, table, lineage)
+        if let rowID = state.context.rowIdentities.revived(position, at: name) {
+            for name in table.names(of: row) { state.requestedNames[name] = .identity(rowID) }
+            try planUpdateOfRevived(index, table, rowID)
         } else if let reason = state.decisions.setAside(index) {
             inserts.add(index, table, row)
             inserts.setAside(index, reason)
@@ -49,18 +49,18 @@ struct RevivalPlanner {
     }
 
     private func insertedBy(of name: CandidateKey) -> WriteMark? {
-        if case .row(let id) = state.context.lineage.occupant(of: name) { state.context.lineage[id].insertedBy } else { nil }
+        if case .row(let id) = state.context.rowIdentities.occupant(of: name) { state.context.rowIdentities[id].insertedBy } else { nil }
     }
 
     /// Another author restored the same row. What is left is an update of the columns that this author changed.
-    private func planUpdateOfRevived(_ index: Int, _ table: MergeTable, _ lineage: RowLineage.ID) throws {
-        switch try RowResolver(state: state).outcome(of: .row(lineage), in: table) {
+    private func planUpdateOfRevived(_ index: Int, _ table: MergeTable, _ rowID: RowIdentities.ID) throws {
+        switch try RowResolver(state: state).outcome(of: .row(rowID), in: table) {
         case .alive(let row, _):
-            state.outcomes[index].row = state.rowNumber(table, row, lineage, Cause(index))
+            state.outcomes[index].row = state.rowNumber(table, row, rowID, Cause(index))
             state.outcomes[index].loss = state.decisions.setAside(index)
         case .dead(_, let tombstone):
             // Without columns of its own it was restored for a child, whose reference decides whether it is again.
-            if !state.outcomes[index].requested.isEmpty { try planUpdate(index, lineage, tombstone, in: table) }
+            if !state.outcomes[index].requested.isEmpty { try planUpdate(index, rowID, tombstone, in: table) }
         case .merged, .setAside, .nothing:
             state.outcomes[index].loss = Reason(kind: .updateOfDeleted, policy: state.policies(of: table).delete.rawValue)
         }
@@ -69,19 +69,19 @@ struct RevivalPlanner {
     // MARK: Restoring
 
     /// Puts a deleted row into play again, with what the same entry deleted by CASCADE. nil if it cannot be restored.
-    func restore(_ lineage: RowLineage.ID, _ tombstone: RowLineage.Tombstone, _ cause: Cause) throws -> Int? {
-        if let number = state.restored[lineage] { return number }
+    func restore(_ rowID: RowIdentities.ID, _ tombstone: RowIdentities.Tombstone, _ cause: Cause) throws -> Int? {
+        if let number = state.restored[rowID] { return number }
         let table = try state.source.table(named: tombstone.table)
         // It would be restored without what it had in columns that this store lacks.
         guard !state.source.lacksColumns(of: table) else { return nil }
-        guard !state.decisions.contains(.leaveDead(lineage)), try state.occupant(of: tombstone.row, in: table) == nil else { return nil }
+        guard !state.decisions.contains(.leaveDead(rowID)), try state.occupant(of: tombstone.row, in: table) == nil else { return nil }
         var row = RebasedRow(table: table, before: nil, after: tombstone.row, cause: cause)
-        row.lineage = lineage
+        row.rowID = rowID
         row.revives = tombstone.mark.position
         state.rows.append(row)
         let number = state.rows.count - 1
-        state.restored[lineage] = number
-        for (child, childTombstone) in try cascade(from: lineage, at: tombstone.mark.position) {
+        state.restored[rowID] = number
+        for (child, childTombstone) in try cascade(from: rowID, at: tombstone.mark.position) {
             _ = try restore(child, childTombstone, Cause(cause.change, .revival(child)))
         }
         return number
@@ -89,23 +89,23 @@ struct RevivalPlanner {
 
     /// The deleted children that one entry deleted together with a parent, if their foreign keys declare CASCADE.
     private func cascade(
-        from parent: RowLineage.ID, at position: Position
-    ) throws -> [(RowLineage.ID, RowLineage.Tombstone)] {
+        from parent: RowIdentities.ID, at position: Position
+    ) throws -> [(RowIdentities.ID, RowIdentities.Tombstone)] {
         let children = try state.cascades[position] ?? cascades(at: position)
         state.cascades[position] = children
         return (children[parent] ?? []).compactMap { child in
-            if case .dead(let tombstone) = state.context.lineage[child].state { (child, tombstone) } else { nil }
+            if case .dead(let tombstone) = state.context.rowIdentities[child].state { (child, tombstone) } else { nil }
         }
     }
 
-    private func cascades(at position: Position) throws -> [RowLineage.ID: [RowLineage.ID]] {
-        let lineage = state.context.lineage
-        var children: [RowLineage.ID: [RowLineage.ID]] = [:]
-        for child in lineage.ended(at: position) {
-            guard case .dead(let tombstone) = lineage[child].state, tombstone.mark.position == position else { continue }
+    private func cascades(at position: Position) throws -> [RowIdentities.ID: [RowIdentities.ID]] {
+        let identities = state.context.rowIdentities
+        var children: [RowIdentities.ID: [RowIdentities.ID]] = [:]
+        for child in identities.ended(at: position) {
+            guard case .dead(let tombstone) = identities[child].state, tombstone.mark.position == position else { continue }
             let references = try state.source.table(named: tombstone.table).references
             for (reference, parent) in zip(references, tombstone.parents) where reference.onDelete == .cascade {
-                if let parent, case .row(let id) = lineage.known(parent) { children[id, default: []].append(child) }
+                if let parent, case .row(let id) = identities.known(parent) { children[id, default: []].append(child) }
             }
         }
         return children
@@ -116,10 +116,10 @@ struct RevivalPlanner {
     /// What other authors must know of a row. A restored row has the columns that its author changed, and their old
     /// values.
     func mark(of row: RebasedRow) -> RowMark? {
-        guard let position = row.revives, let lineage = row.lineage, let after = row.after, let tombstone = state.tombstone(of: row) else {
+        guard let position = row.revives, let rowID = row.rowID, let after = row.after, let tombstone = state.tombstone(of: row) else {
             return row.mark
         }
-        let number = state.restored[lineage]
+        let number = state.restored[rowID]
         var columns: Set<Int> = []
         for outcome in state.outcomes where outcome.row == number && outcome.loss == nil {
             columns.formUnion(outcome.requested.map(\.columnIndex).filter { outcome.losses[$0] == nil })

@@ -2,8 +2,8 @@ import AnnalsCore
 
 /// What became of a row that the transaction names (merge rules 22 and 23).
 enum RowOutcome {
-    case alive([Value], RowLineage.ID?)
-    case dead(RowLineage.ID, RowLineage.Tombstone)
+    case alive([Value], RowIdentities.ID?)
+    case dead(RowIdentities.ID, RowIdentities.Tombstone)
     indirect case merged(into: RowOutcome)
     case setAside
     case nothing
@@ -15,7 +15,7 @@ struct RowResolver {
 
     /// What became of the row that the transaction found under this key.
     func outcome(of name: CandidateKey, key: [Value], in table: MergeTable) throws -> RowOutcome {
-        let occupant = state.context.lineage.meant(by: name)
+        let occupant = state.context.rowIdentities.meant(by: name)
         if case .untouched = occupant {
             // By the key itself: its column may compare otherwise than its index.
             guard let row = try state.source.row(withKey: key, in: table) else { return .nothing }
@@ -24,14 +24,14 @@ struct RowResolver {
         return try outcome(of: occupant, in: table)
     }
 
-    func outcome(of occupant: RowLineage.Occupant, in table: MergeTable, depth: Int = 0) throws -> RowOutcome {
-        switch state.context.lineage.known(occupant) {
+    func outcome(of occupant: RowIdentities.Occupant, in table: MergeTable, depth: Int = 0) throws -> RowOutcome {
+        switch state.context.rowIdentities.known(occupant) {
         case .nobody: return .nothing
         case .untouched(let name):
             guard let row = try state.source.row(named: name, in: table) else { return .nothing }
             return .alive(row, nil)
         case .row(let id):
-            switch state.context.lineage[id].state {
+            switch state.context.rowIdentities[id].state {
             case .alive(let key):
                 guard let row = try state.source.row(withKey: key, in: table) else { return .nothing }
                 return .alive(row, id)

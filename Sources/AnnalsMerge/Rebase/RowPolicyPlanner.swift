@@ -6,8 +6,8 @@ struct RowPolicyPlanner {
     let state: RebaseState
 
     func plan(_ index: Int, _ number: Int) throws {
-        guard let policy = state.policies(of: state.rows[number].table).row, let lineage = state.rows[number].lineage,
-            let mark = state.context.lineage[lineage].latestWriter
+        guard let policy = state.policies(of: state.rows[number].table).row, let rowID = state.rows[number].rowID,
+            let mark = state.context.rowIdentities[rowID].latestWriter
         else { return }
         state.outcomes[index].isByRow = true
         let reason = Reason(kind: state.outcomes[index].cellKind, policy: policy.description, mark: mark)

@@ -78,10 +78,10 @@ struct UniquenessPlanner {
         let decision = Decisions.Decision.giveUp(change, columns: columns.sorted(), reason)
         if !state.rows[number].isInserted, !columns.isEmpty, !state.decisions.contains(decision) {
             state.need(decision)
-        } else if state.rows[number].revives != nil, let lineage = state.rows[number].lineage,
+        } else if state.rows[number].revives != nil, let rowID = state.rows[number].rowID,
             state.decisions.setAside(change) != nil || requested.isEmpty
         {
-            state.need(.leaveDead(lineage))
+            state.need(.leaveDead(rowID))
         } else {
             state.need(.setAside(change, reason))
         }

@@ -8,13 +8,13 @@ struct UpdatePlanner {
         state.outcomes[index].requested = columns.map(RequestedColumn.init)
         let name = table.keyName(key)
         switch try RowResolver(state: state).outcome(of: name, key: key, in: table) {
-        case .alive(let row, let lineage):
-            let number = state.rowNumber(table, row, lineage, Cause(index))
+        case .alive(let row, let rowID):
+            let number = state.rowNumber(table, row, rowID, Cause(index))
             state.outcomes[index].row = number
             state.outcomes[index].loss = state.decisions.setAside(index)
             noteRequestedNames(index, table, number, key)
-        case .dead(let lineage, let tombstone):
-            try RevivalPlanner(state: state).planUpdate(index, lineage, tombstone, in: table)
+        case .dead(let rowID, let tombstone):
+            try RevivalPlanner(state: state).planUpdate(index, rowID, tombstone, in: table)
             if let number = state.outcomes[index].row { noteRequestedNames(index, table, number, key) }
         case .merged, .setAside, .nothing:
             let reason = Reason(kind: .updateOfDeleted, policy: state.policies(of: table).delete.rawValue)

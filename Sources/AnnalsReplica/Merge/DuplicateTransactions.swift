@@ -9,7 +9,7 @@ import AnnalsSchema
 /// the keys that these have in the space.
 package struct DuplicateTransactions {
     private let outbox: [TransactionID: OutboxTransaction]
-    private var names: [TransactionID: [(names: [CandidateKey], rowID: RowLineage.ID)]] = [:]
+    private var names: [TransactionID: [(names: [CandidateKey], rowID: RowIdentities.ID)]] = [:]
 
     init(_ outbox: [OutboxTransaction]) {
         self.outbox = Dictionary(outbox.map { ($0.info.id, $0) }, uniquingKeysWith: { first, _ in first })
@@ -18,7 +18,7 @@ package struct DuplicateTransactions {
     package func contains(_ id: TransactionID) -> Bool { outbox[id] != nil }
 
     /// To be called after an entry is applied. If the outbox holds its transaction too, this records where its rows are.
-    package mutating func note(_ id: TransactionID, journal: [JournalEntry], _ lineage: RowLineage, _ session: MergeSession) throws {
+    package mutating func note(_ id: TransactionID, journal: [JournalEntry], _ identities: RowIdentities, _ session: MergeSession) throws {
         guard let transaction = outbox[id] else { return }
         // The local keys already follow the journal entries that this file made itself.
         let known = Set(transaction.journal)
@@ -26,15 +26,15 @@ package struct DuplicateTransactions {
         for change in transaction.changes {
             let table = try session.table(named: change.table)
             guard let (asked, key) = made(change.change, table), let present = Self.present(key, table, settled),
-                case .row(let rowID) = lineage.occupant(of: table.keyName(present))
+                case .row(let rowID) = identities.occupant(of: table.keyName(present))
             else { continue }
             names[id, default: []].append((asked, rowID))
         }
     }
 
     /// Makes the transactions after a duplicate refer to its rows by the local keys.
-    package func call(_ id: TransactionID, in lineage: inout RowLineage) {
-        for (names, rowID) in names[id] ?? [] { lineage.call(rowID, by: names) }
+    package func call(_ id: TransactionID, in identities: inout RowIdentities) {
+        for (names, rowID) in names[id] ?? [] { identities.call(rowID, by: names) }
     }
 
     /// The candidate keys and the primary key that a change gave to a row; nil if it gave none.

@@ -103,8 +103,8 @@ extension PageApplier {
         for change in transaction.changes {
             guard case .insert(let row) = change.change else { continue }
             let table = try session.table(named: change.table)
-            guard case .row(let rowID) = rebase.context.lineage.occupant(of: table.keyName(table.key(of: row))) else { continue }
-            rebase.context.lineage.call(rowID, by: table.names(of: row))
+            guard case .row(let rowID) = rebase.context.rowIdentities.occupant(of: table.keyName(table.key(of: row))) else { continue }
+            rebase.context.rowIdentities.call(rowID, by: table.names(of: row))
         }
     }
 
@@ -120,7 +120,7 @@ extension PageApplier {
         pull.policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         try PendingSchemaEntries.moveFirst(db)
         let choice = try RebaseSet.all(db)
-        let notes = LineageRecorder()
+        let notes = RowIdentityRecorder()
         let outbox = try pull.undo(choice)
         let mark = session.historyMark()
         let changes = try KeptIntoRows(db, session, notes).run(space, before)
@@ -201,9 +201,9 @@ extension SpaceSchema {
 private struct KeptIntoRows {
     let db: Database
     let session: MergeSession
-    let notes: LineageRecorder
+    let notes: RowIdentityRecorder
 
-    init(_ db: Database, _ session: MergeSession, _ notes: LineageRecorder) {
+    init(_ db: Database, _ session: MergeSession, _ notes: RowIdentityRecorder) {
         self.db = db
         self.session = session
         self.notes = notes

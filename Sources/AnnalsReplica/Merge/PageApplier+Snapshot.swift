@@ -48,7 +48,7 @@ extension PageApplier {
         var returned = Returned()
         try PendingSchemaEntries.moveFirst(db)
         let choice = try RebaseSet.all(db)
-        let notes = choice.rows.isEmpty ? nil : LineageRecorder()
+        let notes = choice.rows.isEmpty ? nil : RowIdentityRecorder()
         try ReplicaTables.copyShared(from: other, to: db)
         // The other replica may have passed later entries.
         try AuthorChains.replaceAll(db, with: snapshot.authors)
@@ -95,9 +95,9 @@ extension ReplicaID {
 private struct SnapshotRows {
     private let session: MergeSession
     private let other: Database
-    private let notes: LineageRecorder?
+    private let notes: RowIdentityRecorder?
 
-    init(_ session: MergeSession, _ other: Database, _ notes: LineageRecorder?) {
+    init(_ session: MergeSession, _ other: Database, _ notes: RowIdentityRecorder?) {
         self.session = session
         self.other = other
         self.notes = notes

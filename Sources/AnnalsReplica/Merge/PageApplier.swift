@@ -106,7 +106,7 @@ package struct PageApplier {
     private mutating func take(
         _ entries: Entries, _ ahead: Set<Position>, _ choice: RebaseSet, relayTime: Int64?, _ summary: inout Summary
     ) throws {
-        let notes = choice.rows.isEmpty ? nil : LineageRecorder()
+        let notes = choice.rows.isEmpty ? nil : RowIdentityRecorder()
         let outbox = try undo(choice)
         notes?.duplicates = DuplicateTransactions(outbox)
         let schema = try SpaceSchema.version(db)
@@ -132,7 +132,7 @@ package struct PageApplier {
         try PendingSchemaEntries.moveFirst(db)
         let choice = try RebaseSet.all(db, from: first)
         let transactions = try pull.undo(choice)
-        summary.conflicts = try pull.rebase(choice, transactions, known: [], LineageRecorder(), relayTime: now.milliseconds)
+        summary.conflicts = try pull.rebase(choice, transactions, known: [], RowIdentityRecorder(), relayTime: now.milliseconds)
         summary.rebased = choice.rows.count
         try session.untrackedChildren.settle()
         try HighestKeys.save(db, session.highestKeys)
@@ -246,7 +246,7 @@ package struct PageApplier {
     /// Returns the ids of the applied transactions. If one of them is also in the outbox, another copy of this file pushed it. Its
     /// footprint holds the id, so the outbox was undone from there on (merge rule 39).
     private mutating func applyEntries(
-        _ entries: Entries, _ ahead: Set<Position>, _ notes: LineageRecorder?, _ summary: inout Summary
+        _ entries: Entries, _ ahead: Set<Position>, _ notes: RowIdentityRecorder?, _ summary: inout Summary
     ) throws -> Set<TransactionID> {
         var applied: Set<TransactionID> = []
         var isDoubtful = false
@@ -377,7 +377,7 @@ package struct PageApplier {
 
     private mutating func applyEntry(
         _ content: TransactionParts, _ replica: ReplicaID, _ footprint: Footprint, receivedAt: Int64, _ position: Position,
-        _ notes: LineageRecorder?, bringsSchema: Bool
+        _ notes: RowIdentityRecorder?, bringsSchema: Bool
     ) throws -> (changes: Int, lost: Int, id: TransactionID) {
         let info = try content.info()
         let mark = session.historyMark()
@@ -430,20 +430,21 @@ package struct PageApplier {
 
     /// - Parameter known: Transactions that the space holds already. They are dropped.
     package func rebase(
-        _ choice: RebaseSet, _ transactions: [OutboxTransaction], known: Set<TransactionID>, _ notes: LineageRecorder, relayTime: Int64
+        _ choice: RebaseSet, _ transactions: [OutboxTransaction], known: Set<TransactionID>, _ notes: RowIdentityRecorder, relayTime: Int64
     ) throws -> Int {
         let mark = session.historyMark()
         var highest = try HighestKeys.load(db).merging(session.highestKeys, uniquingKeysWith: max)
         for transaction in transactions { try raise(&highest, by: transaction) }
         let rebase = Rebase(
-            session: session, lineage: notes.lineage, policies: policies, replica: state.replica, relayTime: relayTime, highestKeys: highest
+            session: session, rowIdentities: notes.identities, policies: policies, replica: state.replica, relayTime: relayTime,
+            highestKeys: highest
         )
         var own = try PendingSchemaEntries.own(db)
         var conflicts = 0
         var renamed: [RenumberedRows.Renaming] = []
         for (row, transaction) in zip(choice.rows, transactions) {
             guard !known.contains(row.id) else {
-                notes.duplicates.call(row.id, in: &rebase.context.lineage)
+                notes.duplicates.call(row.id, in: &rebase.context.rowIdentities)
                 try Outbox.delete(db, sequence: row.sequence)
                 continue
             }

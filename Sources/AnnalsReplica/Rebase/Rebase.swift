@@ -11,19 +11,20 @@ import GRDB
 /// planner needs another decision, undoes the attempt and asks again (merge rule 30). Decisions are only added, so it
 /// ends: at worst the whole transaction is set aside, visibly, in the conflict journal (law 5).
 package final class Rebase {
-    /// What it knows beside the rows. Others may add to its lineage between two transactions.
+    /// What it knows beside the rows. Others may add to its row identities between two transactions.
     package let context: RebaseContext
     private let session: MergeSession
     private let rows: StoredRows
 
     package init(
-        session: MergeSession, lineage: RowLineage, policies: MergePolicies = MergePolicies(), replica: ReplicaID, relayTime: Int64,
+        session: MergeSession, rowIdentities: RowIdentities, policies: MergePolicies = MergePolicies(), replica: ReplicaID,
+        relayTime: Int64,
         highestKeys: [String: Int64]
     ) {
         self.session = session
         rows = StoredRows(session)
         context = RebaseContext(
-            lineage: lineage, policies: policies, replica: replica, relayTime: relayTime, highestKeys: highestKeys)
+            rowIdentities: rowIdentities, policies: policies, replica: replica, relayTime: relayTime, highestKeys: highestKeys)
     }
 
     /// What became of one outbox transaction.

@@ -186,7 +186,7 @@ private struct JoiningRows {
         let mark = session.historyMark()
         var policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: base)
         policies.setKeyRule(existing == .separate ? .renumber : .mergeRows)
-        let notes = LineageRecorder()
+        let notes = RowIdentityRecorder()
         for (table, row) in ours {
             if let stored = try table.row(table.key(of: row)) { notes.note(table, nil, stored, nil) }
         }
@@ -202,7 +202,8 @@ private struct JoiningRows {
             highest[table.first.name] = max(highest[table.first.name] ?? 0, key)
         }
         let rebase = Rebase(
-            session: session, lineage: notes.lineage, policies: policies, replica: state.replica, relayTime: step.environment.now(),
+            session: session, rowIdentities: notes.identities, policies: policies, replica: state.replica,
+            relayTime: step.environment.now(),
             highestKeys: highest)
         let rebased = try rebase.rebase(transaction)
         summary.conflicts = rebased.conflicts

@@ -35,7 +35,7 @@ import Testing
         let rows = DictionaryRows([Self.items])
         let edits: [RebaseStory.Edit] = [.update("item", ["a"], ["v": "new"]), .update("item", ["b"], ["tag": "3"])]
         let transaction = UnsentTransaction(RebaseStory.changes(edits, of: rows), id: 1, time: 1)
-        let context = RebaseContext(lineage: RowLineage(), replica: RebaseStory.author, relayTime: 0)
+        let context = RebaseContext(rowIdentities: RowIdentities(), replica: RebaseStory.author, relayTime: 0)
         let plan = try RebasePlanner(transaction, context, rows).plan()
         #expect(plan.deleted.isEmpty)
         #expect(plan.displaced.map(\.after) == [["b", "old", "3"]])

@@ -110,10 +110,10 @@ struct PlannedWorld {
     }
 
     private mutating func pull(_ author: Int) throws {
-        var lineage = RowLineage()
-        for entry in log[authors[author].base...] { lineage.note(entry.edits.map(\.noted), by: entry.mark) }
+        var identities = RowIdentities()
+        for entry in log[authors[author].base...] { identities.note(entry.edits.map(\.noted), by: entry.mark) }
         let context = RebaseContext(
-            lineage: lineage, policies: policies, replica: replica(author), relayTime: 1_000_000, highestKeys: highestKeys)
+            rowIdentities: identities, policies: policies, replica: replica(author), relayTime: 1_000_000, highestKeys: highestKeys)
         let view = rows.copy()
         var outbox: [Unsent] = []
         for unsent in authors[author].outbox {

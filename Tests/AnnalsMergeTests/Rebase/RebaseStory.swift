@@ -34,7 +34,7 @@ final class RebaseStory {
     let log: DictionaryRows
     private let written: DictionaryRows
     private let policies: MergePolicies
-    private var lineage = RowLineage()
+    private var identities = RowIdentities()
     private var highestKeys: [String: Int64] = [:]
     private var position = Position(10)
     private var outbox: [UnsentTransaction] = []
@@ -52,7 +52,7 @@ final class RebaseStory {
         try log.apply(changes)
         position = position.next
         let mark = WriteMark(time: HybridTime(milliseconds: time), replica: replica, position: position)
-        lineage.note(changes.map(\.noted), by: mark)
+        identities.note(changes.map(\.noted), by: mark)
         for change in changes { noteKey(change.table, change.new) }
     }
 
@@ -70,7 +70,7 @@ final class RebaseStory {
 
     func rebase() throws -> RebaseOutcome {
         let context = RebaseContext(
-            lineage: lineage, policies: policies, replica: Self.author, relayTime: Self.relayTime, highestKeys: highestKeys)
+            rowIdentities: identities, policies: policies, replica: Self.author, relayTime: Self.relayTime, highestKeys: highestKeys)
         return RebaseOutcome(log: log, rebased: try outbox.map { try log.rebaseVerbatim($0, context) })
     }
 

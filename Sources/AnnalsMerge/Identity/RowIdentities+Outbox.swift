@@ -4,14 +4,16 @@ package struct RebasedRowNames: Sendable {
     package var before: RowImage?
     /// The row as it is stored now. nil if it does not exist.
     package var after: RowImage?
-    /// The row lineage that it continues, if it is known.
-    package var rowID: RowLineage.ID?
+    /// The identity that it continues, if it is known.
+    package var rowID: RowIdentities.ID?
     /// The keys that later transactions use for it.
     package var asked: [CandidateKey]
     /// The state of the row if it does not exist.
-    package var end: RowLineage.State
+    package var end: RowIdentities.State
 
-    package init(before: RowImage?, after: RowImage?, rowID: RowLineage.ID? = nil, asked: [CandidateKey], end: RowLineage.State = .gone) {
+    package init(
+        before: RowImage?, after: RowImage?, rowID: RowIdentities.ID? = nil, asked: [CandidateKey], end: RowIdentities.State = .gone
+    ) {
         self.before = before
         self.after = after
         self.rowID = rowID
@@ -20,7 +22,7 @@ package struct RebasedRowNames: Sendable {
     }
 }
 
-extension RowLineage {
+extension RowIdentities {
     /// Adds an outbox transaction after it was rebased, for the transactions after it (merge rule 23).
     package mutating func note(_ rows: [RebasedRowNames]) {
         let ids = rows.map { row in

@@ -16,7 +16,7 @@ package struct NotedChange: Sendable {
     }
 }
 
-extension RowLineage {
+extension RowIdentities {
     /// Adds one pulled entry: who wrote which cells, and which rows were inserted, deleted or got other keys (merge
     /// rule 21).
     ///

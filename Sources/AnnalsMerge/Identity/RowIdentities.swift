@@ -1,17 +1,17 @@
 package import AnnalsCore
 
-/// The row identities of one rebase: which row each candidate key refers to. It exists only until the rebase commits.
+/// The rows that one rebase knows by identity: which row each candidate key refers to. It exists only until the rebase commits.
 /// Nothing is stored for each row or cell for later merges.
 ///
-/// A *row lineage* (`Life`) is one row from its insert to its delete. A key can belong to several row lineages, one
-/// after another, and a row can change its key. An outbox transaction refers to rows by the keys that they had when it
+/// A *row identity* (`ID`) is one row from its insert to its delete. A key can belong to several rows, one after
+/// another, and a row can change its key. An outbox transaction refers to rows by the keys that they had when it
 /// was written. So this type records three facts for each key: the row that had it before the pulled entries, the row
 /// that later outbox transactions mean by it, and the row that has it now. A key that nothing touched is not recorded
 /// and refers to the stored row.
 ///
 /// Two phases write to it. First the pulled entries are added, with write marks. Then each outbox transaction is added
 /// after it was rebased (merge rules 21 to 23).
-package struct RowLineage: Sendable {
+package struct RowIdentities: Sendable {
     package struct ID: Hashable, Sendable {
         let number: Int
     }
@@ -66,7 +66,7 @@ package struct RowLineage: Sendable {
         var position: Position
     }
 
-    private(set) var lineage: [Row] = []
+    private(set) var rows: [Row] = []
     /// The row that had a key when the key was first touched.
     private var originals: [CandidateKey: ID?] = [:]
     /// The row that later outbox transactions mean by a key, because an earlier one gave the key to it.
@@ -80,7 +80,7 @@ package struct RowLineage: Sendable {
 
     // MARK: Looking up
 
-    package subscript(id: ID) -> Row { lineage[id.number] }
+    package subscript(id: ID) -> Row { rows[id.number] }
 
     /// The row that the outbox means by a key.
     package func meant(by name: CandidateKey) -> Occupant {
@@ -108,7 +108,7 @@ package struct RowLineage: Sendable {
     /// The rows that one entry deleted.
     package func ended(at position: Position) -> [ID] { endings[position] ?? [] }
 
-    /// The row lineage that the pulled entries continued, of the row with this key that was deleted at `position`
+    /// The row that the pulled entries continued, of the row with this key that was deleted at `position`
     /// before them.
     package func revived(_ position: Position, at key: CandidateKey) -> ID? {
         revivals[Grave(key: key, position: position)]
@@ -116,7 +116,7 @@ package struct RowLineage: Sendable {
 
     // MARK: Shared by both phases
 
-    /// The row lineage of a stored row.
+    /// The identity of a stored row.
     package mutating func rowID(of side: RowImage) -> ID {
         if let id = present[side.name] ?? nil { return id }
         let id = begin(Row(state: .alive(key: side.key)))
@@ -128,8 +128,8 @@ package struct RowLineage: Sendable {
     }
 
     mutating func begin(_ row: Row) -> ID {
-        lineage.append(row)
-        return ID(number: lineage.count - 1)
+        rows.append(row)
+        return ID(number: rows.count - 1)
     }
 
     mutating func release(_ names: [CandidateKey], of id: ID) {
@@ -137,7 +137,7 @@ package struct RowLineage: Sendable {
     }
 
     mutating func take(_ side: RowImage, by id: ID) {
-        lineage[id.number].state = .alive(key: side.key)
+        rows[id.number].state = .alive(key: side.key)
         for name in side.names {
             // Transactions that used this key before mean another row, or no row.
             if originals[name] == nil { originals[name] = .some(nil) }
@@ -146,11 +146,11 @@ package struct RowLineage: Sendable {
     }
 
     mutating func end(_ id: ID, as state: State) {
-        lineage[id.number].state = state
+        rows[id.number].state = state
     }
 
     mutating func mark(_ id: ID, columns: some Sequence<Int>, by mark: WriteMark) {
-        for column in columns { lineage[id.number].cells[column] = mark }
+        for column in columns { rows[id.number].cells[column] = mark }
     }
 
     /// From now on, outbox transactions mean this row by these keys.

@@ -3,8 +3,8 @@ package import AnnalsMerge
 package import AnnalsRows
 
 /// Records how the pulled entries change rows, entry by entry, while they are applied.
-package final class LineageRecorder {
-    package private(set) var lineage = RowLineage()
+package final class RowIdentityRecorder {
+    package private(set) var identities = RowIdentities()
     /// Outbox transactions that the pulled entries hold too.
     var duplicates = DuplicateTransactions([])
     private var changes: [NotedChange] = []
@@ -26,13 +26,13 @@ package final class LineageRecorder {
     }
 
     package func endEntry(by writer: WriteMark) {
-        lineage.note(changes, by: writer)
+        identities.note(changes, by: writer)
         changes.removeAll()
     }
 
     /// Records where the rows of a duplicate transaction are. To be called after the entry ended.
     func noteKnownWork(_ id: TransactionID, journal: [JournalEntry], _ session: MergeSession) throws {
-        try duplicates.note(id, journal: journal, lineage, session)
+        try duplicates.note(id, journal: journal, identities, session)
     }
 }
 
