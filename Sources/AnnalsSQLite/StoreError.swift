@@ -110,8 +110,13 @@ package enum StoreError {
         case _ where message == "interrupted":
             return make(.cancelled, "stopped")
         default:
-            for missing in ["no such function", "no such collation", "no such module", "unable to use function", "unsupported file format"]
-            where message.contains(missing) {
+            if message == "no query solution" {
+                return missing("the rows of a table are sorted by a collation that this program does not have", operation, error)
+            }
+            for lack in ["no such function", "unknown function", "no such collation", "no such module"] where message.contains(lack) {
+                return missing("the schema needs something this program does not have: \(message)", operation, error)
+            }
+            for refusal in ["unable to use function", "unsupported file format"] where message.contains(refusal) {
                 return make(.schemaRefused, "the schema needs something this program does not have: \(message)")
             }
             for damage in ["no such table: annals_", "no such table: main.annals_", "cannot open value of type", "no such rowid"]
@@ -120,6 +125,12 @@ package enum StoreError {
             }
             return make(.defect, "SQLite: \(message) (\(error.extendedResultCode.rawValue))")
         }
+    }
+
+    private static func missing(_ text: String, _ operation: String, _ error: DatabaseError) -> AnnalsError {
+        AnnalsError(
+            .schemaRefused, operation: operation, text, hint: "Add it to the connections in Store.Configuration.prepareDatabase",
+            underlying: error)
     }
 
     private static func wire(_ error: WireError, _ operation: String) -> AnnalsError {

@@ -43,11 +43,7 @@ package struct TrackingPlan {
 
     /// SQLite cannot read a table whose rows are sorted by an unknown collation.
     private static func unknownCollation(_ table: DeclaredTable, _ db: Database) -> Refusal? {
-        // SQLite's list of collations also has those that it searched for and did not find, so the list cannot be used.
-        let unknown = table.primaryKeyCollations.first { name in
-            !Collation.isBuiltIn(name) && (try? db.makeStatement(sql: "SELECT '' < '' COLLATE \(SQL.quote(name))")) == nil
-        }
-        return unknown.map(Refusal.unknownCollation)
+        table.primaryKeyCollations.first { !Collation.isKnown($0, db) }.map(Refusal.unknownCollation)
     }
 
     private static func entry(_ table: DeclaredTable, _ tracked: [TrackedTable], _ reason: Refusal?) -> Entry {

@@ -121,6 +121,18 @@ extension Store {
         }
     }
 
+    /// Tables that use functions, collations or modules that the store's connections do not have, sorted by table.
+    ///
+    ///     let unusable = try await store.unusableTables()
+    ///     for table in unusable { print(table.table, table.message) }
+    ///
+    /// An app adds what it has with `Configuration.prepareDatabase`.
+    ///
+    /// - Throws: `AnnalsError` if the file cannot be read.
+    public func unusableTables() async throws -> [UnusableTable] {
+        try await translated("status") { try await database.reading { db in try UnusableTable.fetchAll(db) } }
+    }
+
     /// The conflicts in the log, oldest first.
     package func conflicts() async throws -> [Conflict] {
         try await read { [schema] db in try StoreSchema.isReplica(db) ? ConflictJournal.all(db, schema.tables(db)) : [] }

@@ -1,0 +1,185 @@
+import AnnalsSQLite
+package import GRDB
+
+/// A table that uses functions, collations or modules that this program does not have. Only the program that created the table, or an
+/// extension of SQLite, adds them to its connections.
+///
+/// Writes of other programs to the table are captured. But this program may not be able to write its rows, and cannot create the table in
+/// another file.
+public struct UnusableTable: Hashable, Sendable {
+    /// A function, a collation or a module that this program does not have, and where the table uses it.
+    public struct Missing: Hashable, Sendable {
+        public enum Kind: String, Hashable, Sendable {
+            case function, collation, module
+        }
+
+        public enum Place: Hashable, Sendable {
+            /// The table itself, which is a virtual table.
+            case table
+            case key
+            case column(String)
+            case generatedColumn(String)
+            case check
+            case index(String)
+            case trigger(String)
+        }
+
+        public var kind: Kind
+        public var name: String
+        public var place: Place
+
+        package init(kind: Kind, name: String, place: Place) {
+            self.kind = kind
+            self.name = name
+            self.place = place
+        }
+
+        /// What uses it, such as "its index by_name uses the collation unicase".
+        public var message: String {
+            let user =
+                switch place {
+                case .table: "it"
+                case .key: "its key"
+                case .column(let name): "its column \(name)"
+                case .generatedColumn(let name): "its generated column \(name)"
+                case .check: "a CHECK of it"
+                case .index(let name): "its index \(name)"
+                case .trigger(let name): "its trigger \(name)"
+                }
+            return "\(user) uses the \(kind.rawValue) \(name)\(kind == .function ? "()" : "")"
+        }
+    }
+
+    public var table: String
+    public var missing: [Missing]
+
+    package init(table: String, missing: [Missing]) {
+        self.table = table
+        self.missing = missing
+    }
+
+    /// Whether only triggers use what is missing. Then this program can create the table in another file.
+    public var isOnlyInTriggers: Bool {
+        missing.allSatisfy { if case .trigger = $0.place { true } else { false } }
+    }
+
+    /// What is missing, in one sentence without the table's name.
+    public var message: String { missing.map(\.message).joined(separator: ", ") }
+
+    /// The tables of the file that use something unknown, sorted by name.
+    package static func fetchAll(_ db: Database) throws -> [UnusableTable] {
+        let known = try KnownNames(db)
+        return try SchemaReader(db).tables().compactMap(known.unusable)
+    }
+
+    /// nil if the connection has everything that the table uses.
+    package static func fetch(_ db: Database, _ table: DeclaredTable) throws -> UnusableTable? {
+        try KnownNames(db).unusable(table)
+    }
+}
+
+extension Collation {
+    /// Whether the connection has the collation.
+    package static func isKnown(_ name: String, _ db: Database) -> Bool {
+        // SQLite's list of collations also has those that it searched for and did not find, so the list cannot be used.
+        isBuiltIn(name) || (try? SQLiteStatements.compile("SELECT '' < '' COLLATE \(SQL.quote(name))", on: db)) != nil
+    }
+}
+
+/// What a connection has: SQLite's own functions, collations and modules, and those that the program added.
+private struct KnownNames {
+    private let db: Database
+    private let functions: Set<String>
+    private let modules: Set<String>
+
+    init(_ db: Database) throws {
+        self.db = db
+        functions = Set(try String.fetchAll(db, sql: "SELECT name FROM pragma_function_list").map(\.foldedIdentifier))
+        modules = Set(try String.fetchAll(db, sql: "SELECT name FROM pragma_module_list").map(\.foldedIdentifier))
+    }
+
+    func unusable(_ table: DeclaredTable) throws -> UnusableTable? {
+        var uses = Uses()
+        switch table.kind {
+        case .view, .shadow: return nil
+        case .virtual: try readModule(of: table, &uses)
+        case .table:
+            readColumns(of: table, &uses)
+            try readIndexes(of: table, &uses)
+            try readTriggers(of: table, &uses)
+        }
+        let missing = uses.all.filter(isMissing)
+        return missing.isEmpty ? nil : UnusableTable(table: table.name, missing: missing)
+    }
+
+    private func isMissing(_ use: UnusableTable.Missing) -> Bool {
+        let name = use.name.foldedIdentifier
+        return switch use.kind {
+        case .collation: !Collation.isKnown(use.name, db)
+        case .module: !modules.contains(name)
+        // A table-valued function is a module. SQLite adds those of its pragmas when a statement uses them.
+        case .function: !functions.contains(name) && !modules.contains(name) && !name.hasPrefix("pragma_")
+        }
+    }
+
+    /// The uses of functions, collations and modules, each once.
+    private struct Uses {
+        private(set) var all: [UnusableTable.Missing] = []
+
+        mutating func note(_ kind: UnusableTable.Missing.Kind, _ name: String, _ place: UnusableTable.Missing.Place) {
+            let use = UnusableTable.Missing(kind: kind, name: name, place: place)
+            if !all.contains(use) { all.append(use) }
+        }
+
+        mutating func note(in sql: String, _ place: UnusableTable.Missing.Place) {
+            let tokens = SQLToken.all(in: sql)
+            for name in tokens.calledFunctions { note(.function, name, place) }
+            for name in tokens.collations { note(.collation, name, place) }
+        }
+    }
+
+    private func readModule(of table: DeclaredTable, _ uses: inout Uses) throws {
+        let select = "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = ?"
+        let sql = try String.fetchOne(db, sql: select, arguments: [table.name])
+        if let module = sql.flatMap({ SQLText($0).virtualTableModule }) { uses.note(.module, module, .table) }
+    }
+
+    private func readColumns(of table: DeclaredTable, _ uses: inout Uses) {
+        for collation in table.primaryKeyCollations { uses.note(.collation, collation, .key) }
+        for (columnIndex, column) in table.columns.enumerated() where !table.primaryKey.contains(columnIndex) {
+            uses.note(.collation, column.collation, .column(column.name))
+        }
+        for column in table.generatedColumns {
+            uses.note(.collation, column.collation, .generatedColumn(column.name))
+            if let expression = column.expression { uses.note(in: expression, .generatedColumn(column.name)) }
+        }
+        for check in table.checks { uses.note(in: check, .check) }
+    }
+
+    private func readIndexes(of table: DeclaredTable, _ uses: inout Uses) throws {
+        let columns = Set(table.columns.map(\.collation.foldedIdentifier))
+        for row in try Row.fetchAll(db, sql: "PRAGMA main.index_list(\(SQL.quote(table.name)))") {
+            let (name, origin): (String, String) = try (row.value("name"), row.value("origin"))
+            guard origin != "pk" else { continue }
+            // The index of a UNIQUE constraint usually has the collations of the columns, and no name of its own.
+            let isConstraint = origin == "u"
+            for column in try Row.fetchAll(db, sql: "PRAGMA main.index_xinfo(\(SQL.quote(name)))") where try column.value("key") == 1 {
+                guard let collation: String = try column.value("coll") else { continue }
+                if !isConstraint || !columns.contains(collation.foldedIdentifier) { uses.note(.collation, collation, .index(name)) }
+            }
+            let select = "SELECT sql FROM main.sqlite_master WHERE type = 'index' AND name = ?"
+            let sql = try String.fetchOne(db, sql: select, arguments: [name])
+            guard let text = sql.map({ SQLText($0) }) else { continue }
+            for expression in text.indexExpressions { uses.note(in: expression, .index(name)) }
+            if let condition = text.indexCondition { uses.note(in: condition, .index(name)) }
+        }
+    }
+
+    private func readTriggers(of table: DeclaredTable, _ uses: inout Uses) throws {
+        let sql = "SELECT name, sql FROM main.sqlite_master WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE ORDER BY name"
+        for row in try Row.fetchAll(db, sql: sql, arguments: [table.name]) {
+            let name: String = try row.value("name")
+            if !StoreSchema.isOwnName(name) { uses.note(in: try row.value("sql") ?? "", .trigger(name)) }
+        }
+    }
+}
