@@ -57,6 +57,23 @@ package struct ConflictTarget: Hashable {
         columnsConcerned = concerned
     }
 
+    /// Whether the condition may need a collation or a function that only some programs have. This depends on the text only, because the
+    /// triggers must be the same whichever program creates them. So every function counts.
+    package var mayNeedProgram: Bool {
+        func isOwn(_ sql: String) -> Bool {
+            let tokens = SQLToken.all(in: sql)
+            return !tokens.calledFunctions.isEmpty || !tokens.collations.allSatisfy(Collation.isBuiltIn)
+        }
+        let isOwnTerm = terms.contains { term in
+            switch term {
+            case .column(let column): !Collation.isBuiltIn(column.collation)
+            case .expression(let stored, let computed, let collation):
+                !Collation.isBuiltIn(collation) || isOwn(stored) || isOwn(computed)
+            }
+        }
+        return isOwnTerm || (filter.map(isOwn) ?? false)
+    }
+
     /// The condition that is true for rows of the table, named `row`, that conflict with NEW. NULL conflicts with nothing.
     package func condition(on table: DeclaredTable, as row: String) -> String {
         let virtual = table.generatedColumns.filter { $0.kind == .virtual }.map { SQL.quote($0.name) }

@@ -11,6 +11,9 @@ package import GRDB
 ///   those rows without running a trigger, unless the program turned recursive_triggers on. The trigger cannot see whether a row is
 ///   really removed, because UPSERT and OR IGNORE run it too. So a note only says that a row existed, with its values. `Evictions`
 ///   decides when the changes are recorded, in the same SQLite transaction.
+/// - `meet_own_update` does the same as `meet_update` for keys and unique indexes with a program's own collation or with functions. SQLite
+///   compiles it only if an update sets one of their columns, and then the update itself needs the collation or function. So a program
+///   without it can update the other columns, as it can without capture.
 package struct CaptureTriggers {
     package let table: DeclaredTable
     /// The id in annals_tables.
@@ -64,11 +67,11 @@ package struct CaptureTriggers {
     private func afterChange(leavesOut: Bool) -> [Trigger] { [insert, update(leavesOut: leavesOut), delete] }
 
     /// The triggers that note conflicting rows.
-    package var beforeChange: [Trigger] { [meetInsert, meetUpdate] }
+    package var beforeChange: [Trigger] { [meetInsert] + meetUpdates }
 
     /// The names of all triggers; the insert trigger is the first.
     package static func names(id: Int64) -> [String] {
-        ["insert", "update", "delete", "meet_insert", "meet_update"].map { name($0, id: id) }
+        ["insert", "update", "delete", "meet_insert", "meet_update", "meet_own_update"].map { name($0, id: id) }
     }
 
     static func runsAfterChange(_ name: String) -> Bool {
@@ -208,13 +211,18 @@ package struct CaptureTriggers {
             targets.map { note($0, besides: nil) })
     }
 
-    private var meetUpdate: Trigger {
-        let targets = table.conflictTargets.map(\.columnsConcerned)
-        let columns = Set(targets.flatMap { $0 ?? Array(table.columns.indices) }).sorted()
+    private var meetUpdates: [Trigger] {
+        let own = table.conflictTargets.filter(\.mayNeedProgram)
+        let others = table.conflictTargets.filter { !$0.mayNeedProgram }
+        guard !own.isEmpty, !others.isEmpty else { return [meetUpdate("meet_update", own + others)] }
+        return [meetUpdate("meet_update", others), meetUpdate("meet_own_update", own)]
+    }
+
+    private func meetUpdate(_ suffix: String, _ targets: [ConflictTarget]) -> Trigger {
+        let columns = Set(targets.flatMap { $0.columnsConcerned ?? Array(table.columns.indices) }).sorted()
         let names = columns.map { SQL.quote(table.columns[$0].name) }.joined(separator: ", ")
         let itself = isItself
-        return trigger(
-            "meet_update", "BEFORE UPDATE OF \(names) ON \(tableName)", table.conflictTargets.map { note($0, besides: itself) })
+        return trigger(suffix, "BEFORE UPDATE OF \(names) ON \(tableName)", targets.map { note($0, besides: itself) })
     }
 
     /// The condition that is true for the row that is updated.

@@ -162,8 +162,11 @@ package struct Evictions {
             self.table = table
             let columns = present.columns.map(SQL.quote).joined(separator: ", ")
             let select = "SELECT \(columns) FROM main.\(SQL.quote(present.name)) WHERE"
+            // A row with the same bytes is looked for. BINARY finds it too, but SQLite reads all rows for that. So it is used only if the
+            // program that wrote has a collation that this one does not have.
+            let isKnown = table.key.collations.allSatisfy { Collation.isKnown($0, db) }
             let key = zip(table.key.columnIndexes, table.key.collations).map { columnIndex, collation in
-                "\(SQL.quote(present.columns[columnIndex])) = ? COLLATE \(SQL.quote(collation))"
+                "\(SQL.quote(present.columns[columnIndex])) = ? COLLATE \(SQL.quote(isKnown ? collation : Collation.binary))"
             }.joined(separator: " AND ")
             byKey = try db.cachedStatement(sql: "\(select) \(key)")
             let rowid = table.key.isByRowid ? try SchemaReader(db).table(present.name)?.rowidName : nil

@@ -86,11 +86,13 @@ struct UnusableTableTests {
         withExtendedLifetime(fixture) {}
     }
 
-    @Test(arguments: [
+    private static let expressions: [(String, [String])] = [
         ("twice(v) + \"other\"(w)", ["twice", "other"]), ("v IN (1) AND (w) OR EXISTS (SELECT 1)", []),
         ("CAST(v AS VARCHAR(3)) || 'twice(v)'", []), ("INSERT INTO main.t(a) VALUES(f(1))", ["f"]),
         ("WITH a(x) AS (SELECT 1), b(y) AS MATERIALIZED (SELECT g(1) AS z) SELECT y FROM b", ["g"]),
-    ])
+    ]
+
+    @Test(arguments: expressions)
     func `called functions are told from other names before a parenthesis`(_ sql: String, _ names: [String]) {
         #expect(SQLToken.all(in: sql).calledFunctions == names)
     }
