@@ -51,10 +51,12 @@ public struct UnusableTable: Hashable, Sendable {
     }
 
     public var table: String
+    public var isTracked: Bool
     public var missing: [Missing]
 
-    package init(table: String, missing: [Missing]) {
+    package init(table: String, isTracked: Bool, missing: [Missing]) {
         self.table = table
+        self.isTracked = isTracked
         self.missing = missing
     }
 
@@ -69,12 +71,17 @@ public struct UnusableTable: Hashable, Sendable {
     /// The tables of the file that use something unknown, sorted by name.
     package static func fetchAll(_ db: Database) throws -> [UnusableTable] {
         let known = try KnownNames(db)
-        return try SchemaReader(db).tables().compactMap(known.unusable)
+        let tracked = Set(try TrackedTable.fetchTracked(db).map(\.name.foldedIdentifier))
+        return try SchemaReader(db).tables().compactMap { table in
+            let missing = try known.missing(for: table)
+            guard !missing.isEmpty else { return nil }
+            return UnusableTable(table: table.name, isTracked: tracked.contains(table.name.foldedIdentifier), missing: missing)
+        }
     }
 
-    /// nil if the connection has everything that the table uses.
-    package static func fetch(_ db: Database, _ table: DeclaredTable) throws -> UnusableTable? {
-        try KnownNames(db).unusable(table)
+    /// What one table uses and the connection does not have.
+    package static func missing(for table: DeclaredTable, _ db: Database) throws -> [Missing] {
+        try KnownNames(db).missing(for: table)
     }
 }
 
@@ -98,18 +105,17 @@ private struct KnownNames {
         modules = Set(try String.fetchAll(db, sql: "SELECT name FROM pragma_module_list").map(\.foldedIdentifier))
     }
 
-    func unusable(_ table: DeclaredTable) throws -> UnusableTable? {
+    func missing(for table: DeclaredTable) throws -> [UnusableTable.Missing] {
         var uses = Uses()
         switch table.kind {
-        case .view, .shadow: return nil
+        case .view, .shadow: return []
         case .virtual: try readModule(of: table, &uses)
         case .table:
             readColumns(of: table, &uses)
             try readIndexes(of: table, &uses)
             try readTriggers(of: table, &uses)
         }
-        let missing = uses.all.filter(isMissing)
-        return missing.isEmpty ? nil : UnusableTable(table: table.name, missing: missing)
+        return uses.all.filter(isMissing)
     }
 
     private func isMissing(_ use: UnusableTable.Missing) -> Bool {

@@ -24,10 +24,11 @@ struct StatusCommand: AsyncParsableCommand {
             try await store.foreignKeyViolations().map { StatusPrint.Violation(table: $0.table, parent: $0.parent, count: $0.count) }
         }
         let nullKeys = try await store.rowsWithNullKey()
+        let unusable = try await store.unusableTables()
         if output.json {
-            console.print(StatusPrint.json(argument.store, status, violations, nullKeys))
+            console.print(StatusPrint.json(argument.store, status, violations, nullKeys).adding(["unusable": UnusablePrint.json(unusable)]))
         } else {
-            for line in StatusPrint.lines(argument.store, status, violations, nullKeys, console.style) { console.print(line) }
+            for line in StatusPrint.lines(argument.store, status, violations, nullKeys, unusable, console.style) { console.print(line) }
         }
     }
 }

@@ -107,7 +107,8 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
         throw ExitCode(status.rawValue)
     }
 
-    /// Warnings about tables that are not synced although they refer to tables that are, and about rows without a key.
+    /// Warnings about tables that are not synced although they refer to tables that are, about rows without a key, and about tables that
+    /// this program cannot use.
     private func notSynced(_ members: [SyncRound.Member]) async throws -> [String] {
         var lines: [String] = []
         for member in members {
@@ -119,6 +120,9 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
             }
             for rows in (try? await member.store.rowsWithNullKey()) ?? [] {
                 lines.append("\(PrintableText.of(member.path)): \(StatusPrint.line(rows))")
+            }
+            for table in (try? await member.store.unusableTables()) ?? [] where table.isTracked {
+                lines.append("\(PrintableText.of("\(member.path): \(table.table)")): \(UnusablePrint.line(table))")
             }
         }
         return lines

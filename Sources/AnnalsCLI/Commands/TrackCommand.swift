@@ -60,10 +60,11 @@ struct TrackCommand: AsyncParsableCommand {
         }
         if !all, let (name, reason) = skipped.first {
             throw AnnalsError(
-                .schemaRefused, operation: "track", "the table \(name) cannot be tracked: \(reason.message)", hint: "Nothing was changed")
+                .schemaRefused, operation: "track", "the table \(name) cannot be tracked: \(UnusablePrint.words(reason))",
+                hint: "Nothing was changed")
         }
         guard report.tables.contains(where: \.isTracked) else {
-            let reasons = skipped.prefix(3).map { "\($0): \($1.message)" }.joined(separator: "; ")
+            let reasons = skipped.prefix(3).map { "\($0): \(UnusablePrint.words($1))" }.joined(separator: "; ")
             throw AnnalsError(
                 .schemaRefused, operation: "track", "no table of \(argument.store) can be tracked\(reasons.isEmpty ? "" : ": \(reasons)")",
                 hint: "Nothing was changed")

@@ -61,7 +61,8 @@ enum StatusPrint {
     }
 
     static func lines(
-        _ store: String, _ status: StoreStatus, _ violations: [Violation], _ nullKeys: [RowsWithNullKey], _ style: Style
+        _ store: String, _ status: StoreStatus, _ violations: [Violation], _ nullKeys: [RowsWithNullKey], _ unusable: [UnusableTable],
+        _ style: Style
     ) -> [String] {
         guard let oldest = status.oldestToken, let latest = status.latestToken else {
             return ["\(store) has no history. Run annals track to start it"]
@@ -106,6 +107,9 @@ enum StatusPrint {
             facts.append(("untracked", PrintableText.of(text)))
         }
         for rows in nullKeys { facts.append(("null keys", style(.red, line(rows)))) }
+        for table in unusable where table.isTracked {
+            facts.append(("unusable", style(.red, "\(PrintableText.of(table.table)): \(UnusablePrint.line(table))")))
+        }
         for violation in violations {
             let text = "\(Count.of(violation.count, "row")) of \(violation.table) without a parent in \(violation.parent)"
             facts.append(("broken", style(.red, PrintableText.of(text))))

@@ -1,4 +1,5 @@
 import AnnalsHistory
+import AnnalsSchema
 import AnnalsStore
 
 /// Prints the result of tracking.
@@ -12,6 +13,7 @@ enum TrackingPrint {
                     return .object([
                         "table": .text(table.name), "outcome": .text(outcome), "reason": .text(reason),
                         "provisionalKeys": .bool(table.hasProvisionalKeys), "rowsWithNullKey": .integer(table.rowsWithNullKey.count),
+                        "missing": UnusablePrint.json(table.missing),
                         "foreignKeyViolations": .array(
                             table.foreignKeyViolations.map { violation in
                                 .object([
@@ -34,7 +36,7 @@ enum TrackingPrint {
                 let padded = name + String(repeating: " ", count: width - TextWidth.of(name))
                 let lead = String(repeating: " ", count: width + 2)
                 switch table.outcome {
-                case .skipped(let reason): return ["\(padded)  \(style(.yellow, "skipped")): \(reason.message)"]
+                case .skipped(let reason): return ["\(padded)  \(style(.yellow, "skipped")): \(UnusablePrint.words(reason))"]
                 case .alreadyTracked: return ["\(padded)  already tracked"] + remarks(table).map { lead + $0 }
                 case .tracked:
                     let outcome = style(.green, report.isDryRun ? "would be tracked" : "tracked")
@@ -51,6 +53,9 @@ enum TrackingPrint {
         if table.rowsWithNullKey.count > 0 {
             lines.append("\(Count.of(table.rowsWithNullKey.count, "row")) with NULL in the key will not be synced")
         }
+        if !table.missing.isEmpty {
+            lines.append(UnusablePrint.line(UnusableTable(table: table.name, isTracked: true, missing: table.missing)))
+        }
         for violation in table.foreignKeyViolations {
             lines.append(
                 "\(Count.of(violation.rows.count, "row")) without a parent in \(PrintableText.of(violation.parent)), from before tracking")
@@ -62,7 +67,7 @@ enum TrackingPrint {
         switch outcome {
         case .tracked: ("tracked", nil)
         case .alreadyTracked: ("alreadyTracked", nil)
-        case .skipped(let reason): ("skipped", reason.message)
+        case .skipped(let reason): ("skipped", UnusablePrint.words(reason))
         }
     }
 }

@@ -158,6 +158,7 @@ public enum Tracking {
     ) throws -> TrackingReport.Table {
         var report = TrackingReport.Table(name: table.name, outcome: outcome)
         report.hasProvisionalKeys = table.rowidAlias != nil
+        report.missing = try UnusableTable.missing(for: table, db)
         if table.keyMayBeNull, let rowid = table.rowidName {
             let source = "FROM main.\(SQL.quote(table.name)) WHERE \(table.nullKeyCondition)"
             report.rowsWithNullKey = try .init(

@@ -1,3 +1,5 @@
+public import AnnalsSchema
+
 /// The result of tracking for each table.
 public struct TrackingReport: Sendable, Equatable {
     public var tables: [Table]
@@ -17,6 +19,9 @@ public struct TrackingReport: Sendable, Equatable {
         public var foreignKeyViolations: [Violations] = []
         /// The parent columns of a foreign key are not a key of the parent. Neither SQLite nor Annals can check it.
         public var hasUnusableForeignKey = false
+        /// What the table uses and this program does not have. The table is captured, but rows of other replicas cannot be applied to it
+        /// by this program.
+        public var missing: [UnusableTable.Missing] = []
 
         package init(name: String, outcome: Outcome) {
             self.name = name

@@ -63,12 +63,17 @@ struct UnusableTableTests {
         #expect(try program.read { db in try UnusableTable.fetchAll(db) } == [])
     }
 
-    @Test func `a store lists them`() async throws {
+    @Test func `a store lists them, and tracking says it of each table`() async throws {
         let fixture = try fixture()
         let store = try Store(path: fixture.file.path)
+        let report = try await store.track(.all)
+        let told = report.tables.filter { !$0.missing.isEmpty }.map { "\($0.name) \($0.missing.count)" }
+        #expect(told == ["deck 1", "item 2", "note 1", "part 2"])
+        #expect(report.tables.first { $0.name == "tag" }?.outcome == .skipped(.unknownCollation("unicase")))
         let unusable = try await store.unusableTables()
         for table in unusable { print(table.table, table.message) }
         #expect(unusable.map(\.table) == ["deck", "item", "note", "part", "tag"])
+        #expect(unusable.filter(\.isTracked).map(\.table) == ["deck", "item", "note", "part"])
         withExtendedLifetime(fixture) {}
     }
 
