@@ -110,10 +110,10 @@ package enum StoreError {
         case _ where message == "interrupted":
             return make(.cancelled, "stopped")
         default:
-            if message == "no query solution" {
+            if message == noReading {
                 return missing("the rows of a table are sorted by a collation that this program does not have", operation, error)
             }
-            for lack in ["no such function", "unknown function", "no such collation", "no such module"] where message.contains(lack) {
+            if isAboutMissingName(error) {
                 return missing("the schema needs something this program does not have: \(message)", operation, error)
             }
             for refusal in ["unable to use function", "unsupported file format"] where message.contains(refusal) {
@@ -126,6 +126,19 @@ package enum StoreError {
             return make(.defect, "SQLite: \(message) (\(error.extendedResultCode.rawValue))")
         }
     }
+
+    /// Whether SQLite refused a statement because the connection does not have a function, a collation or a module.
+    package static func isAboutMissingName(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError ?? (error as? AnnalsError)?.underlying as? DatabaseError, let message = error.message
+        else {
+            return false
+        }
+        return message == noReading
+            || ["no such function", "unknown function", "no such collation", "no such module"].contains { message.contains($0) }
+    }
+
+    /// SQLite's message if it cannot read a table in the order of an unknown collation.
+    private static let noReading = "no query solution"
 
     private static func missing(_ text: String, _ operation: String, _ error: DatabaseError) -> AnnalsError {
         AnnalsError(

@@ -80,12 +80,25 @@ public struct UnusableTable: Hashable, Sendable {
     }
 
     /// What one table uses and the connection does not have.
-    package static func missing(for table: DeclaredTable, _ db: Database) throws -> [Missing] {
-        try KnownNames(db).missing(for: table)
+    ///
+    /// - Parameter onlyEverywhere: what only this program added to the connection counts as missing too.
+    package static func missing(for table: DeclaredTable, _ db: Database, onlyEverywhere: Bool = false) throws -> [Missing] {
+        try KnownNames(db, onlyEverywhere: onlyEverywhere).missing(for: table)
     }
 }
 
 extension Collation {
+    /// The collations that GRDB adds. Every connection of a program with Annals has them.
+    package static let ofGRDB: [String] = [
+        DatabaseCollation.unicodeCompare, .caseInsensitiveCompare, .localizedCaseInsensitiveCompare, .localizedCompare,
+        .localizedStandardCompare,
+    ].map(\.name)
+
+    /// Whether every program with Annals has the collation.
+    package static func isEverywhere(_ name: String) -> Bool {
+        isBuiltIn(name) || ofGRDB.contains { $0.isSameIdentifier(as: name) }
+    }
+
     /// Whether the connection has the collation.
     package static func isKnown(_ name: String, _ db: Database) -> Bool {
         // SQLite's list of collations also has those that it searched for and did not find, so the list cannot be used.
@@ -98,30 +111,37 @@ private struct KnownNames {
     private let db: Database
     private let functions: Set<String>
     private let modules: Set<String>
+    private let onlyEverywhere: Bool
 
-    init(_ db: Database) throws {
+    init(_ db: Database, onlyEverywhere: Bool = false) throws {
         self.db = db
-        functions = Set(try String.fetchAll(db, sql: "SELECT name FROM pragma_function_list").map(\.foldedIdentifier))
+        self.onlyEverywhere = onlyEverywhere
+        let sql = "SELECT name FROM pragma_function_list WHERE builtin OR \(!onlyEverywhere)"
+        functions = Set(try String.fetchAll(db, sql: sql).map(\.foldedIdentifier))
         modules = Set(try String.fetchAll(db, sql: "SELECT name FROM pragma_module_list").map(\.foldedIdentifier))
     }
 
     func missing(for table: DeclaredTable) throws -> [UnusableTable.Missing] {
         var uses = Uses()
+        try readDeclaration(of: table, &uses)
+        if table.kind == .table { try readTriggers(of: table, &uses) }
+        return uses.all.filter(isMissing)
+    }
+
+    private func readDeclaration(of table: DeclaredTable, _ uses: inout Uses) throws {
         switch table.kind {
-        case .view, .shadow: return []
+        case .view, .shadow: break
         case .virtual: try readModule(of: table, &uses)
         case .table:
             readColumns(of: table, &uses)
             try readIndexes(of: table, &uses)
-            try readTriggers(of: table, &uses)
         }
-        return uses.all.filter(isMissing)
     }
 
     private func isMissing(_ use: UnusableTable.Missing) -> Bool {
         let name = use.name.foldedIdentifier
         return switch use.kind {
-        case .collation: !Collation.isKnown(use.name, db)
+        case .collation: onlyEverywhere ? !Collation.isEverywhere(use.name) : !Collation.isKnown(use.name, db)
         case .module: !modules.contains(name)
         // A table-valued function is a module. SQLite adds those of its pragmas when a statement uses them.
         case .function: !functions.contains(name) && !modules.contains(name) && !name.hasPrefix("pragma_")
@@ -184,8 +204,20 @@ private struct KnownNames {
     private func readTriggers(of table: DeclaredTable, _ uses: inout Uses) throws {
         let sql = "SELECT name, sql FROM main.sqlite_master WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE ORDER BY name"
         for row in try Row.fetchAll(db, sql: sql, arguments: [table.name]) {
-            let name: String = try row.value("name")
-            if !StoreSchema.isOwnName(name) { uses.note(in: try row.value("sql") ?? "", .trigger(name)) }
+            let (name, text): (String, String?) = try (row.value("name"), row.value("sql"))
+            guard !StoreSchema.isOwnName(name), let text else { continue }
+            uses.note(in: text, .trigger(name))
+            for case .writes(let target, _) in TriggerDefinition(sql: text)?.statements.map(\.effect) ?? [] {
+                try noteWritten(target, by: name, of: table, &uses)
+            }
         }
+    }
+
+    /// A trigger needs what the table that it writes needs.
+    private func noteWritten(_ target: String, by trigger: String, of table: DeclaredTable, _ uses: inout Uses) throws {
+        guard !target.isSameIdentifier(as: table.name), let written = try SchemaReader(db).table(target) else { return }
+        var declaration = Uses()
+        try readDeclaration(of: written, &declaration)
+        for use in declaration.all { uses.note(use.kind, use.name, .trigger(trigger)) }
     }
 }

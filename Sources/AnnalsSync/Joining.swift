@@ -106,6 +106,7 @@ package struct Joining: Sendable {
         try await checkKeys(of: store)
         // This check comes before any request, so that no space without rows is left at the relay.
         if try await store.status().tracked.isEmpty { throw Store.nothingTracked }
+        try await store.checkUsableTables()
         if existing != .theirs { try await store.checkReferences() }
         do {
             for _ in 0..<SyncLimits.joinAttempts {
@@ -191,6 +192,7 @@ package struct Joining: Sendable {
     /// - Throws: `AnnalsError` where `join` would throw independently of `existing`.
     package func prospect(of store: Store, schema: JoinedSchema = .equal) async throws -> Prospect {
         do {
+            try await store.checkUsableTables()
             guard let description = try await describe(), !description.isEmpty else {
                 try await store.checkReferences()
                 return .new

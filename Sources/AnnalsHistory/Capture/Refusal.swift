@@ -12,6 +12,8 @@ public enum Refusal: Error, Hashable, Sendable {
     case rowidOutOfReach
     /// The key uses a collation that only the program that created the table has.
     case unknownCollation(String)
+    /// The store is in a space, and other replicas may not have a function or collation that the table uses. The value says what uses it.
+    case notEverywhere(String)
     /// A foreign key refers to a table that is not tracked; `exists` says whether the table exists.
     case untrackedParent(String, exists: Bool)
     /// A foreign key has a generated column on one side. So other columns than those of the key decide what a row refers to.
@@ -60,6 +62,8 @@ public enum Refusal: Error, Hashable, Sendable {
             "its key may be NULL, and its columns use all three names of the rowid; declare the key's columns NOT NULL"
         case .unknownCollation(let name):
             "its rows are looked up with the collation \(name), which this program does not have; track it from a program that has it"
+        case .notEverywhere(let uses):
+            "the other replicas of the space may not be able to create it: \(uses); declare the table without it"
         case .untrackedParent(let parent, exists: true):
             "its foreign key refers to \(parent), which is not tracked; track that table too"
         case .untrackedParent(let parent, exists: false):

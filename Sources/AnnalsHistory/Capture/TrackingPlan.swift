@@ -20,19 +20,20 @@ package struct TrackingPlan {
     package init(_ db: Database, _ selection: Tracking.Selection) throws {
         let reader = SchemaReader(db)
         let tracked = try TrackedTable.fetchTracked(db)
+        let isReplica = try StoreSchema.isReplica(db)
         switch selection {
         case .all:
             let tables = try reader.tables()
             let isCoreData = tables.contains { $0.name == "Z_PRIMARYKEY" } && tables.contains { $0.name == "Z_METADATA" }
-            entries = tables.map { table in
+            entries = try tables.map { table in
                 let owner = Bookkeeping.owner(of: table.name, isCoreData: isCoreData)
-                return Self.entry(table, tracked, owner.map(Refusal.bookkeeping(of:)) ?? Self.unknownCollation(table, db))
+                return Self.entry(table, tracked, try owner.map(Refusal.bookkeeping(of:)) ?? Self.ownNames(table, isReplica, db))
             }
         case .tables(let names):
             entries = []
             for name in names where !entries.contains(where: { $0.name.isSameIdentifier(as: name) }) {
                 if let table = try reader.table(name) {
-                    entries.append(Self.entry(table, tracked, Self.unknownCollation(table, db)))
+                    entries.append(Self.entry(table, tracked, try Self.ownNames(table, isReplica, db)))
                 } else {
                     entries.append(Entry(name: name, verdict: .refused(.missing)))
                 }
@@ -41,9 +42,14 @@ package struct TrackingPlan {
         refuseChildrenOfUntracked(tracked)
     }
 
-    /// SQLite cannot read a table whose rows are sorted by an unknown collation.
-    private static func unknownCollation(_ table: DeclaredTable, _ db: Database) -> Refusal? {
-        table.primaryKeyCollations.first { !Collation.isKnown($0, db) }.map(Refusal.unknownCollation)
+    /// Refuses tables because of functions and collations of a program. SQLite cannot read a table whose rows are sorted by an unknown
+    /// collation. A schema entry with the names would be refused by the other replicas, and would stop this one.
+    private static func ownNames(_ table: DeclaredTable, _ isReplica: Bool, _ db: Database) throws -> Refusal? {
+        if let unknown = table.primaryKeyCollations.first(where: { !Collation.isKnown($0, db) }) { return .unknownCollation(unknown) }
+        guard isReplica, table.kind == .table else { return nil }
+        let own = UnusableTable(
+            table: table.name, isTracked: false, missing: try UnusableTable.missing(for: table, db, onlyEverywhere: true))
+        return own.isOnlyInTriggers ? nil : .notEverywhere(own.message)
     }
 
     private static func entry(_ table: DeclaredTable, _ tracked: [TrackedTable], _ reason: Refusal?) -> Entry {

@@ -113,6 +113,10 @@ public enum Replay {
                 try progress(bounds.latest.number - number + 1, all)
             }
             try schema.makeRest { outcome.notes.append("\($0.message); it was left out") }
+            let leftOut = try schema.leftOut().map(\.table)
+            if !leftOut.isEmpty {
+                outcome.notes.append("tables that use what this program does not have are left out: \(leftOut.joined(separator: ", "))")
+            }
             try schema.copyHeader()
             try FullTextIndexes.rebuild(db, schema: SchemaCopy.target)
             try SpatialIndexes.rebuild(db, schema: SchemaCopy.target)

@@ -7,6 +7,9 @@ package import GRDB
 ///
 /// Tables and triggers of Annals are not copied. Tables that are not selected are empty in the copy. Indexes, views and triggers
 /// are created after the rows were copied, because this is faster and no trigger runs.
+///
+/// Left out are tables that are not selected and use functions, collations or modules that this program does not have, with their indexes
+/// and triggers, and triggers that name such a table. SQLite cannot create the former here, and the latter would fail in the copy.
 package struct SchemaCopy {
     /// The schema name of the attached database.
     package static let target = "annals_copy"
@@ -32,7 +35,7 @@ package struct SchemaCopy {
     /// - Throws: `AnnalsError.schemaRefused` with the name of an object that cannot be created here, for instance because it
     ///   needs a function, collation or module that this program does not have.
     package func makeTables() throws {
-        let objects = try objects()
+        let objects = try creatable()
         let sequence = try String.fetchOne(db, sql: "SELECT name FROM sqlite_master WHERE name = 'sqlite_sequence'") != nil
         for object in objects where object.type == "table" { try create(object) }
         for table in tables { try copyRows(table) }
@@ -53,7 +56,7 @@ package struct SchemaCopy {
     ///
     /// If the rows violate a unique index, `refused` is called. It throws, or the index is left out.
     package func makeRest(_ refused: (AnnalsError) throws -> Void) throws {
-        let objects = try objects()
+        let objects = try creatable()
         for type in ["index", "view", "trigger"] {
             for object in objects where object.type == type {
                 do {
@@ -94,6 +97,35 @@ package struct SchemaCopy {
             .filter { !shadows.contains($0.name.lowercased()) && !shadows.contains($0.table.lowercased()) }
     }
 
+    private func creatable() throws -> [Object] {
+        let names = try namesLeftOut()
+        guard !names.isEmpty else { return try objects() }
+        func usesOne(_ sql: String) -> Bool {
+            SQLToken.all(in: sql).contains { token in token.name.map { names.contains($0.foldedIdentifier) } ?? false }
+        }
+        return try objects().filter { object in
+            !names.contains(object.table.foldedIdentifier) && !(object.type == "trigger" && usesOne(object.sql))
+        }
+    }
+
+    /// The tables that are left out.
+    package func leftOut() throws -> [UnusableTable] {
+        let selected = Set(tables.map(\.name.foldedIdentifier))
+        return try UnusableTable.fetchAll(db).filter { table in
+            !table.isOnlyInTriggers && !selected.contains(table.table.foldedIdentifier)
+        }
+    }
+
+    private func namesLeftOut() throws -> Set<String> {
+        let unusable = try leftOut()
+        var names = Set(unusable.map(\.table.foldedIdentifier))
+        // Without their module, SQLite takes the internal tables of a virtual table for ordinary ones.
+        if unusable.contains(where: { $0.missing.contains { $0.kind == .module } }) {
+            names.formUnion(try SchemaReader(db).tables().filter { $0.kind == .shadow }.map(\.name.foldedIdentifier))
+        }
+        return names
+    }
+
     private func create(_ object: Object) throws {
         guard let statement = SchemaStatement.qualified(object.sql, schema: Self.target) else {
             throw refused(object, "its definition cannot be read")
@@ -111,7 +143,8 @@ package struct SchemaCopy {
     private func refused(_ object: Object, _ reason: String, _ underlying: (any Error)? = nil) -> AnnalsError {
         AnnalsError(
             .schemaRefused, operation: "copy", "the \(object.type) \(object.name) cannot be created here: \(reason)",
-            hint: "Use a program that provides what it needs, or drop it", underlying: underlying)
+            hint: "Use a program that provides what it needs, or drop it",
+            commandHint: "Load an extension that provides what it needs with --load-extension, or drop it", underlying: underlying)
     }
 
     private func copyRows(_ table: DeclaredTable) throws {

@@ -48,6 +48,22 @@ extension Store {
             hint: "PRAGMA foreign_key_check lists them; correct them first. Nothing was changed")
     }
 
+    /// Refuses tracked tables with functions or collations that this program does not have. It could neither create them in a new replica
+    /// nor write their rows, so the first entry with such a row would end every sync.
+    ///
+    /// Triggers are no reason: they are created without what they call, and an entry concerns them only if it has rows of their table.
+    ///
+    /// - Throws: `AnnalsError.schemaRefused` with the tables.
+    package func checkUsableTables() async throws {
+        let unusable = try await unusableTables().filter { $0.isTracked && !$0.isOnlyInTriggers }
+        guard !unusable.isEmpty else { return }
+        let names = unusable.map { "\($0.table) (\($0.message))" }.joined(separator: ", ")
+        throw AnnalsError(
+            .schemaRefused, operation: "join", "these tables use what this program does not have: \(names)",
+            hint: "Add it to the connections in Store.Configuration.prepareDatabase, or untrack the tables. Nothing was changed",
+            commandHint: "Load the extension that has it with --load-extension, or run annals untrack for the tables. Nothing was changed")
+    }
+
     /// Copies the rows for a new space into a snapshot file, before the space is created. So rows that cannot be copied cause an
     /// error early.
     ///

@@ -67,7 +67,9 @@ package enum Verification {
             return findings
         } catch {
             let damage = StoreError.isCorruption(error)
+            let isOfProgram = StoreError.isAboutMissingName(error)
             let error = StoreError.translate(error, operation: "verify", path: db.mainFile)
+            if isOfProgram { return findings + [Finding(.integrity, "history cannot be compared with the rows here: \(error.message)")] }
             guard damage else { throw error }
             return findings + [Finding(.history, error.message)]
         }
