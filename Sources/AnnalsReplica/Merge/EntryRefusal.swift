@@ -201,6 +201,7 @@ extension PageApplier {
 
     private static func schemaRefusal(_ error: AnnalsError, _ entry: RefusedEntry) -> RefusedEntry? {
         switch error.code {
+        case _ where error.underlying is UnwritableTable: nil
         case .schemaRefused: RefusedEntry(position: entry.position, rule: .badSchema)
         case .corruptBatch: RefusedEntry(position: entry.position, rule: .badValue)
         default: nil

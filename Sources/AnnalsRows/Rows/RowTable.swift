@@ -103,21 +103,21 @@ package final class RowTable {
 
     // MARK: Statements, made when first needed
 
-    private lazy var selectStatement = Result { try PreparedStatement(db, definition.lookup()) }
-    private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(quotedName) WHERE \(keyCondition)") }
+    private lazy var selectStatement = Result { try prepared(definition.lookup()) }
+    private lazy var deleteStatement = Result { try prepared("DELETE FROM \(quotedName) WHERE \(keyCondition)") }
     private lazy var insertStatement = Result {
         let placeholders = (1...columns.count).map { "?\($0)" }.joined(separator: ", ")
-        return try PreparedStatement(db, "INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", "))) VALUES (\(placeholders))")
+        return try prepared("INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", "))) VALUES (\(placeholders))")
     }
     /// Finds the hidden rowid of a row by its key. nil if the table has no hidden rowid.
     private lazy var rowidStatement: Result<PreparedStatement, any Error>? = hiddenRowid.map { rowid in
-        Result { try PreparedStatement(db, definition.lookup(selecting: [rowid])) }
+        Result { try prepared(definition.lookup(selecting: [rowid])) }
     }
     private lazy var restoreStatement: Result<PreparedStatement, any Error>? = hiddenRowid.map { rowid in
         Result {
             let placeholders = (1...columns.count + 1).map { "?\($0)" }.joined(separator: ", ")
-            return try PreparedStatement(
-                db, "INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", ")), \(rowid)) VALUES (\(placeholders))")
+            return try prepared(
+                "INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", ")), \(rowid)) VALUES (\(placeholders))")
         }
     }
     private var updateStatements: [[Int]: PreparedStatement] = [:]
@@ -127,10 +127,19 @@ package final class RowTable {
         if let statement = updateStatements[columnIndexes] { return statement }
         let keyCount = definition.primaryKey.count
         let sets = columnIndexes.enumerated().map { "\(columns[$1]) = ?\(keyCount + $0 + 1)" }.joined(separator: ", ")
-        let statement = try PreparedStatement(db, "UPDATE \(abort)\(quotedName) SET \(sets) WHERE \(keyCondition)")
+        let statement = try prepared("UPDATE \(abort)\(quotedName) SET \(sets) WHERE \(keyCondition)")
         if updateStatements.count >= ApplyLimits.updateStatementsPerTable { updateStatements.removeAll() }
         updateStatements[columnIndexes] = statement
         return statement
+    }
+
+    /// A compiled statement for the table's rows, with the triggers that it fires.
+    private func prepared(_ sql: String) throws -> PreparedStatement {
+        do {
+            return try PreparedStatement(db, sql)
+        } catch  where StoreError.isAboutMissingName(error) {
+            throw try UnwritableTable.error(definition, db, error)
+        }
     }
 
     // MARK: Whole rows as values
@@ -254,5 +263,18 @@ extension DeclaredTable {
             unique.formUnion(index.isCoarse ? index.coarseColumns ?? Array(columns.indices) : index.columnIndexes)
         }
         return unique
+    }
+}
+
+/// This program does not have a function, a collation or a module that writes to a table need. The entry with the rows is correct, so it
+/// is not reported to the relay.
+package struct UnwritableTable: Error {
+    fileprivate static func error(_ table: DeclaredTable, _ db: Database, _ error: any Error) throws -> AnnalsError {
+        let uses = try UnusableTable.missing(for: table, db).map(\.message).joined(separator: ", ")
+        let reason = uses.isEmpty ? (error as? DatabaseError)?.message ?? "SQLite refused it" : "\(uses), which this program does not have"
+        return AnnalsError(
+            .schemaRefused, operation: "apply", "rows of the table \(table.name) cannot be written here: \(reason)",
+            hint: "Nothing was changed. Add it to the connections in Store.Configuration.prepareDatabase",
+            commandHint: "Nothing was changed. Load the extension that has it with --load-extension", underlying: UnwritableTable())
     }
 }

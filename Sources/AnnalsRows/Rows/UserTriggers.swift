@@ -37,6 +37,9 @@ package struct UserTriggers: Sendable {
     package let reached: Set<String>
     /// Folded.
     package let tracked: Set<String>
+    /// If this program does not have what a trigger calls, only writes to the table of the trigger are refused, when they are compiled.
+    /// `RowTable` names the trigger then. Otherwise `install` refuses.
+    package var refusesWhenWritten = false
 
     package init(temporaries: [Temporary], reached: Set<String>, tracked: Set<String>) {
         self.temporaries = temporaries
@@ -80,7 +83,7 @@ package struct UserTriggers: Sendable {
     }
 
     /// Creates the TEMP triggers and lets SQLite compile each. So a missing function, module or table is found before anything
-    /// is applied. To be called outside a transaction, with persistent triggers off.
+    /// is applied, unless `refusesWhenWritten` defers it. To be called outside a transaction, with persistent triggers off.
     ///
     /// - Throws: `AnnalsError` with code `schemaRefused`, with the name of the trigger. Then none of the triggers is left.
     package func install(_ db: Database) throws {
@@ -95,7 +98,11 @@ package struct UserTriggers: Sendable {
             }
             for trigger in temporaries {
                 guard let sql = try firingSQL(db, trigger.definition) else { continue }
-                try refusing(trigger, "cannot run here") { try SQLiteStatements.compile(sql, on: db) }
+                try refusing(trigger, "cannot run here") {
+                    do {
+                        try SQLiteStatements.compile(sql, on: db)
+                    } catch  where refusesWhenWritten && StoreError.isAboutMissingName(error) {}
+                }
             }
         } catch {
             try remove(db)

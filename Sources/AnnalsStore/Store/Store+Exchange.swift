@@ -352,7 +352,8 @@ extension Store {
             try await database.writeWithoutTransaction { db in
                 if commits { try Self.followSchema(db, configuration, schema) }
                 let tracked = try Set(schema.tables(db).entries.map(\.definition.name))
-                let triggers = try UserTriggers.plan(db, tracked: tracked)
+                var triggers = try UserTriggers.plan(db, tracked: tracked)
+                triggers.refusesWhenWritten = true
                 return try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
                     var result: T?
                     try db.inTransaction(.immediate) {
