@@ -143,7 +143,7 @@ package enum StoreError {
     private static func missing(_ text: String, _ operation: String, _ error: DatabaseError) -> AnnalsError {
         AnnalsError(
             .schemaRefused, operation: operation, text, hint: "Add it to the connections in Store.Configuration.prepareDatabase",
-            underlying: error)
+            commandHint: "Load the extension that has it with --load-extension", underlying: error)
     }
 
     private static func wire(_ error: WireError, _ operation: String) -> AnnalsError {

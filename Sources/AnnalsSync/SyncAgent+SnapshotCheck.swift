@@ -1,5 +1,6 @@
 package import AnnalsCore
 import AnnalsReplica
+import AnnalsSQLite
 package import AnnalsStore
 import AnnalsWire
 import Logging
@@ -90,6 +91,8 @@ extension Joining {
                     guard others.isEmpty else { return (.unusable(snapshot: snapshot, Self.otherwise(others)), digest) }
                     return (.equal(snapshot: snapshot, at: own.position), digest)
                 } catch let error as AnnalsError where Self.isOfSnapshot(error) || error.code == .relayRolledBack {
+                    // This program cannot use such tables, in its own file neither. So it cannot judge the snapshot.
+                    if StoreError.isAboutMissingName(error), try await !store.unusableTables().isEmpty { throw error }
                     // If the relay still has this replica's log, it was not restored. Then the snapshot claims to
                     // belong to another log.
                     if error.code == .relayRolledBack, let state = try await store.replicaState() {

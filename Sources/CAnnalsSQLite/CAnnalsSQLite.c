@@ -1,6 +1,7 @@
 #include "CAnnalsSQLite.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 static int set(sqlite3 *connection, int setting, int enabled) {
     int now = 0;
@@ -27,6 +28,22 @@ int annals_sqlite_set_foreign_keys(sqlite3 *connection, int enabled) {
 
 int annals_sqlite_foreign_keys(sqlite3 *connection) {
     return get(connection, SQLITE_DBCONFIG_ENABLE_FKEY);
+}
+
+int annals_sqlite_load_extension(sqlite3 *connection, const char *path, char **message) {
+#if defined(__APPLE__) || defined(SQLITE_OMIT_LOAD_EXTENSION)
+    // Apple's SQLite does not load extensions.
+    (void)connection;
+    (void)path;
+    (void)message;
+    return SQLITE_MISUSE;
+#else
+    int before = get(connection, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION);
+    int code = set(connection, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1);
+    if (code == SQLITE_OK) code = sqlite3_load_extension(connection, path, NULL, message);
+    set(connection, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, before == 1);
+    return code;
+#endif
 }
 
 int annals_sqlite_count_no_memory(void) {

@@ -10,6 +10,8 @@ struct AgentFile: Hashable, Sendable {
         var credentialFile: String?
         /// Whether sync follows a relay that was restored from a backup.
         var followsRelay = false
+        /// Files with extensions of SQLite: those of the whole file, and those of the store.
+        var extensions: [String] = []
     }
 
     var stores: [Entry] = []
@@ -24,10 +26,15 @@ struct AgentFile: Hashable, Sendable {
         }
         var credentialFile: String?
         var followsRelay = false
+        var extensions: [String] = []
+        func files(_ node: Node) throws -> [String] {
+            try file.list(node, "files").map { resolved(try file.text($0, "the path of a file")) }
+        }
         for (name, node) in try file.read().map(file.pairs) ?? [] {
             switch name {
             case "credential-file": credentialFile = resolved(try file.text(node, "the path of a file"))
             case "follow-relay": followsRelay = try file.flag(node)
+            case "extensions": extensions = try files(node)
             case "stores":
                 for node in try file.list(node, "stores") {
                     var entry = Entry(path: "")
@@ -38,7 +45,10 @@ struct AgentFile: Hashable, Sendable {
                             switch name {
                             case "path": entry.path = resolved(try file.text(node, "a path"))
                             case "credential-file": entry.credentialFile = resolved(try file.text(node, "the path of a file"))
-                            default: throw file.refused(node, "\(name) is not a setting of a store: use path or credential-file")
+                            case "extensions": entry.extensions = try files(node)
+                            default:
+                                throw file.refused(
+                                    node, "\(name) is not a setting of a store: use path, credential-file or extensions")
                             }
                         }
                     }
@@ -48,11 +58,15 @@ struct AgentFile: Hashable, Sendable {
                     }
                     stores.append(entry)
                 }
-            default: throw file.refused(node, "\(name) is not a setting: use stores, credential-file or follow-relay")
+            default:
+                throw file.refused(node, "\(name) is not a setting: use stores, credential-file, follow-relay or extensions")
             }
         }
         guard !stores.isEmpty else { throw file.refused(nil, "the file lists no store") }
-        for index in stores.indices { stores[index].followsRelay = followsRelay }
+        for index in stores.indices {
+            stores[index].followsRelay = followsRelay
+            stores[index].extensions = extensions + stores[index].extensions
+        }
         for index in stores.indices where stores[index].credentialFile == nil { stores[index].credentialFile = credentialFile }
     }
 }

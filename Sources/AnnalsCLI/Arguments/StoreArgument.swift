@@ -8,9 +8,25 @@ import Foundation
 struct StoreArgument: ParsableArguments {
     @Argument(help: "A SQLite file.", completion: .file())
     var store: String
+    @OptionGroup var extensions: ExtensionOptions
+
+    /// How the file is opened, and other files of its space.
+    var configuration: Store.Configuration { extensions.configuration }
 
     /// Opens the file without changing it. Throws `AnnalsError`.
-    func open() throws -> Store { try Stores.open(store) }
+    func open() throws -> Store { try Stores.open(store, configuration) }
+}
+
+/// Extensions of SQLite with the functions and collations that tables use.
+struct ExtensionOptions: ParsableArguments {
+    @Option(
+        name: .customLong("load-extension"),
+        help: ArgumentHelp(
+            "An extension of SQLite with functions or collations that tables use. Can be repeated. It runs as a part of annals.",
+            valueName: "file"), completion: .file())
+    var files: [String] = []
+
+    var configuration: Store.Configuration { Stores.configured(extensions: files) }
 }
 
 /// Opens stores with the configuration of this program.
@@ -22,7 +38,14 @@ enum Stores {
         return configuration
     }
 
-    static func open(_ path: String) throws -> Store {
+    /// - Parameter extensions: files with extensions of SQLite.
+    static func configured(extensions: [String]) -> Store.Configuration {
+        var own = Self.configuration
+        own.extensions = extensions
+        return own
+    }
+
+    static func open(_ path: String, _ configuration: Store.Configuration = Stores.configuration) throws -> Store {
         try Store(path: path, configuration: configuration)
     }
 }

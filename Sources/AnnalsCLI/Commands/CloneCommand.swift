@@ -12,7 +12,9 @@ struct CloneCommand: AsyncParsableCommand {
             The new file has the space's rows and its whole schema: indexes, views, triggers, user_version. Tables that the space \
             does not track are empty, except full-text indexes of its rows. The file appears only when it is complete.
 
-            An encrypted space needs its key file (--space-key-file); without it no file is created (78).
+            An encrypted space needs its key file (--space-key-file); without it no file is created (78). If tables of the space use \
+            functions or collations of a program, name its extension with --load-extension; without it no file is created (65). The \
+            schema of the space can call the functions of the extension.
 
             Examples:
               annals clone http://127.0.0.1:8640 shop laptop.db
@@ -31,6 +33,7 @@ struct CloneCommand: AsyncParsableCommand {
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
     @OptionGroup var spaceKey: SpaceKeyOptions
+    @OptionGroup var extensions: ExtensionOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
@@ -44,7 +47,7 @@ struct CloneCommand: AsyncParsableCommand {
         let clone = try await Progress.during("cloning", on: console) { progress in
             let joining = Joining(
                 transport: transport, address: url, space: space, name: name, credentialFile: credential.absoluteFile,
-                trust: trusted, spaceKeys: keys, spaceKeyFile: spaceKey.absoluteFile, configuration: Stores.configuration
+                trust: trusted, spaceKeys: keys, spaceKeyFile: spaceKey.absoluteFile, configuration: extensions.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
             return try await joining.clone(to: store)
         }

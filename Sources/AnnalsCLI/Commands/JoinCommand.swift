@@ -24,6 +24,9 @@ struct JoinCommand: AsyncParsableCommand {
             and columns that the store does not have are stored until it is migrated, and tables that only the store has are added \
             to the space.
 
+            Tracked tables that use functions or collations which annals does not have are refused by name (65): load the extension that \
+            has them with --load-extension, or untrack the tables. Untracked tables of this kind are left out of new replicas.
+
             Rows that violate a foreign key are refused with counts per table (65), except with theirs. To finish an interrupted \
             join, run it again.
 
@@ -68,16 +71,19 @@ struct JoinCommand: AsyncParsableCommand {
         let outcome = try await Progress.during("joining", on: console) { progress in
             let joining = Joining(
                 transport: transport, address: relay, space: space, name: name, credentialFile: credential.absoluteFile,
-                trust: trusted, spaceKeys: keys, spaceKeyFile: spaceKey.absoluteFile, configuration: Stores.configuration
+                trust: trusted, spaceKeys: keys, spaceKeyFile: spaceKey.absoluteFile, configuration: argument.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
             return try await joining.join(store, existing: existing, schema: schema)
         }
         let missingSchema = try await store.status().missingSchema
+        let unusable = try await store.unusableTables()
+        for line in UnusablePrint.notes(unusable) { console.note("annals: note: \(line)") }
         if output.json {
             console.print(
                 JoinPrint.json(outcome).adding([
                     "lacking": .array(missingSchema.map { .text($0) }),
                     "store": .text(argument.store), "space": .text(space.description), "relay": .text(relay), "name": .text(name),
+                    "unusable": UnusablePrint.json(unusable),
                 ]))
         } else {
             console.print("\(argument.store) is a replica of the space \(space), \(JoinPrint.words(outcome))")
@@ -91,12 +97,14 @@ struct JoinCommand: AsyncParsableCommand {
     private func foresee(_ store: Store, _ transport: HTTPRelay, _ name: String, _ keys: SpaceKeyRing?, _ console: Console) async throws {
         let prospect = try await Progress.during("comparing", on: console) { progress in
             let joining = Joining(
-                transport: transport, address: relay, space: space, name: name, spaceKeys: keys, configuration: Stores.configuration
+                transport: transport, address: relay, space: space, name: name, spaceKeys: keys, configuration: argument.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
             return try await joining.prospect(of: store, schema: schema)
         }
+        let unusable = try await store.unusableTables()
+        for line in UnusablePrint.notes(unusable) { console.note("annals: note: \(line)") }
         if output.json {
-            console.print(JoinPrint.json(argument.store, space, prospect))
+            console.print(JoinPrint.json(argument.store, space, prospect).adding(["unusable": UnusablePrint.json(unusable)]))
             return
         }
         switch prospect {

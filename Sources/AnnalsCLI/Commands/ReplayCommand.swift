@@ -34,6 +34,7 @@ struct ReplayCommand: AsyncParsableCommand {
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
     @OptionGroup var spaceKey: SpaceKeyOptions
+    @OptionGroup var extensions: ExtensionOptions
     @Option(name: .customLong("output"), help: ArgumentHelp("The file to create.", valueName: "file"), completion: .file())
     var file: String
     @Flag(help: "Replace the file if it exists.")
@@ -55,7 +56,7 @@ struct ReplayCommand: AsyncParsableCommand {
     func run() async throws {
         if let relay, let space, let position { return try await replay(space, of: relay, to: position) }
         guard let store else { return }
-        try await replay(Stores.open(store), store)
+        try await replay(Stores.open(store, extensions.configuration), store)
     }
 
     private func replay(_ store: Store, _ name: String) async throws {
@@ -89,7 +90,7 @@ struct ReplayCommand: AsyncParsableCommand {
         let replay = try await Progress.during("replaying", on: console) { progress in
             let joining = Joining(
                 transport: transport, address: relay, space: space, name: HostName.current, spaceKeys: keys,
-                configuration: Stores.configuration
+                configuration: extensions.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
             return try await joining.replay(to: position, output: path, force: force)
         }

@@ -37,6 +37,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     var followRelay = false
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
+    @OptionGroup var extensions: ExtensionOptions
     @OptionGroup var output: OutputOptions
 
     var goesOnUntilStopped: Bool { watch }
@@ -72,7 +73,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
         var opened = Opened()
         for entry in entries {
             do {
-                let store = try Stores.open(entry.path)
+                let store = try Stores.open(entry.path, Stores.configured(extensions: extensions.files + entry.extensions))
                 var logger = StandardErrorLog.logger("annals.sync")
                 logger[metadataKey: "store"] = "\(entry.path)"
                 let transport = try await relays.open(

@@ -40,8 +40,15 @@ enum UnusablePrint {
                 + "Load the extension that has it with --load-extension")
     }
 
-    /// For an untracked table, which is left out of new replicas.
-    static func leftOutLine(_ table: UnusableTable) -> String {
+    /// A line for each table, after a join.
+    static func notes(_ tables: [UnusableTable]) -> [String] {
+        tables.compactMap { table in
+            if table.isTracked { return "\(PrintableText.of(table.table)): \(line(table))" }
+            return table.isOnlyInTriggers ? nil : leftOutLine(table)
+        }
+    }
+
+    private static func leftOutLine(_ table: UnusableTable) -> String {
         PrintableText.of(
             "the untracked table \(table.table) is left out of new replicas: \(table.message), which annals does not have. "
                 + "Load the extension that has it with --load-extension")

@@ -38,9 +38,12 @@ extension Store {
     ) async throws -> Store {
         var configuration = configuration.withoutMigrations
         configuration.isUntrusted = true
+        let hasExtensions = !configuration.extensions.isEmpty
         let store = try Store(path: path, configuration: configuration)
         try await store.translated("clone") {
             try await store.database.writeWithoutTransaction { db in
+                // The user named the extensions for this space. Its CHECKs and generated columns may call their functions.
+                if hasExtensions { try db.execute(sql: "PRAGMA trusted_schema = ON") }
                 try SnapshotFile.check(db)
                 if try SchemaReach.isWithinSQLite(db) { try db.execute(sql: "PRAGMA trusted_schema = ON") }
             }

@@ -35,6 +35,7 @@ extension Store.Configuration {
         options.label = "annals"
         if isScratch { options.prepareDatabase { db in try db.execute(sql: "PRAGMA synchronous = OFF") } }
         if isUntrusted { options.prepareDatabase { db in try db.execute(sql: "PRAGMA trusted_schema = OFF") } }
+        for path in extensions { options.prepareDatabase { db in try LoadableExtension.load(path, on: db) } }
         options.prepareDatabase { db in SpatialFunctions.install(db) }
         if let trace { options.prepareDatabase { db in trace.install(db) } }
         if let prepareDatabase { options.prepareDatabase(prepareDatabase) }

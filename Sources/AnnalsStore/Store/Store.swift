@@ -39,6 +39,9 @@ public final class Store: Sendable {
         /// `Store(wrapping:)`, because the app opens these connections. Additional connections for such a store get the same
         /// preparation as these.
         public var prepareDatabase: (@Sendable (Database) throws -> Void)?
+        /// Files with extensions of SQLite that the user of a program named, loaded into every connection. The schema of a snapshot may call
+        /// their functions, as far as they are not marked as direct only. Entries of the log may not.
+        package var extensions: [String] = []
         /// The options of a wrapped database's connections, for additional connections that need the same functions and collations.
         var wrapped: GRDB.Configuration?
         /// Logs statements with their durations; see `StatementTrace`. Not with `Store(wrapping:)`.

@@ -19,6 +19,10 @@ int annals_sqlite_set_foreign_keys(sqlite3 *connection, int enabled);
 /// 1 where the connection enforces foreign keys, 0 where it does not, -1 where SQLite does not say.
 int annals_sqlite_foreign_keys(sqlite3 *connection);
 
+/// Loads an extension into one connection. Loading is on during this call only, and SQL's load_extension() stays off. Returns SQLite's
+/// result code, and SQLITE_MISUSE where the system's SQLite cannot load extensions. The message is to be freed by sqlite3_free.
+int annals_sqlite_load_extension(sqlite3 *connection, const char *path, char **message);
+
 /// Has SQLite count no memory in this process, for which it would lock a mutex with every allocation of any connection.
 /// For a program's first line: SQLite takes it before its first connection only. Returns SQLite's result code.
 int annals_sqlite_count_no_memory(void);
