@@ -172,7 +172,9 @@ private struct KnownNames {
 
     private func readColumns(of table: DeclaredTable, _ uses: inout Uses) {
         for collation in table.primaryKeyCollations { uses.note(.collation, collation, .key) }
-        for (columnIndex, column) in table.columns.enumerated() where !table.primaryKey.contains(columnIndex) {
+        let keyCollations = Dictionary(zip(table.primaryKey, table.primaryKeyCollations), uniquingKeysWith: { first, _ in first })
+        for (columnIndex, column) in table.columns.enumerated() {
+            if let own = keyCollations[columnIndex], own.isSameIdentifier(as: column.collation) { continue }
             uses.note(.collation, column.collation, .column(column.name))
         }
         for column in table.generatedColumns {

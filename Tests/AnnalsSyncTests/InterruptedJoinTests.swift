@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsHistory
 import AnnalsReplica
+import AnnalsSchema
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting

@@ -43,10 +43,11 @@ package struct TrackingPlan {
     }
 
     /// Refuses tables because of functions and collations of a program. SQLite cannot read a table whose rows are sorted by an unknown
-    /// collation. A schema entry with the names would be refused by the other replicas, and would stop this one.
+    /// collation. A schema entry with the names would be refused by the other replicas, and would stop this one. A table that the space
+    /// already has needs no entry.
     private static func ownNames(_ table: DeclaredTable, _ isReplica: Bool, _ db: Database) throws -> Refusal? {
         if let unknown = table.primaryKeyCollations.first(where: { !Collation.isKnown($0, db) }) { return .unknownCollation(unknown) }
-        guard isReplica, table.kind == .table else { return nil }
+        guard isReplica, table.kind == .table, try SpaceSchema.load(db)?.table(named: table.name) == nil else { return nil }
         let own = UnusableTable(
             table: table.name, isTracked: false, missing: try UnusableTable.missing(for: table, db, onlyEverywhere: true))
         return own.isOnlyInTriggers ? nil : .notEverywhere(own.message)

@@ -2,6 +2,7 @@ public import AnnalsCore
 public import AnnalsHistory
 package import AnnalsReplica
 public import AnnalsSchema
+import AnnalsSQLite
 public import GRDB
 
 extension Store {
