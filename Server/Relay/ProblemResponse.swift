@@ -156,7 +156,7 @@ extension ProblemResponse {
                 .tooLarge, detail: "The limit for a transaction is \(limit) bytes", hint: "Ask the relay's operator for a higher limit")
         case .diskReserved(let bytes):
             self.init(
-                .storageFull, detail: "The relay's disk has at most its reserve of \(bytes) bytes free",
+                .storageFull, detail: "The relay keeps \(bytes) bytes of its disk free, and has no more room",
                 hint: "Tell the relay's operator; reads still work")
         case .tooManySpaces(let limit):
             self.init(.tooManySpaces, detail: "The relay has \(limit) spaces, which is its limit", hint: "Ask the relay's operator")

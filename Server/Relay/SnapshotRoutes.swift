@@ -78,7 +78,7 @@ struct SnapshotRoutes: Sendable {
             return JSONBody.response(try await log.describe(space), status: .created, headers: [.location: Endpoints.snapshot(space)])
         }
         let offset = try await uploads.progress(
-            space, position: position, digest: digest, lineage: try request.lineage(), by: taker)
+            space, position: position, digest: digest, of: range.total, lineage: try request.lineage(), by: taker)
         return JSONBody.response(["status": "incomplete"], status: .accepted, headers: [.offset: String(offset)])
     }
 

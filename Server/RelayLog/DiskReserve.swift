@@ -16,6 +16,8 @@ package final class DiskReserve: Sendable {
     private let limits: RelayLogLimits
     private let clock: RelayClock
     private let last = Mutex<(free: Int64?, at: Int64)?>(nil)
+    /// Bytes that were promised and are not written yet.
+    private let promised = Mutex<Int64>(0)
 
     package init(limits: RelayLogLimits, clock: RelayClock, look: @escaping @Sendable () -> Int64?) {
         self.limits = limits
@@ -41,6 +43,35 @@ package final class DiskReserve: Sendable {
     package func check() throws {
         if isReached { throw RelayLogError.diskReserved(bytes: limits.diskReserveBytes) }
     }
+
+    /// Whether this many more bytes would leave more free than the reserve. It uses the cached free bytes.
+    func holds(_ bytes: Int64) -> Bool {
+        freeBytes.map { $0 - bytes > limits.diskReserveBytes } ?? true
+    }
+
+    /// Keeps room for bytes that will be written, so that what is promised never uses the reserve. `release` ends it.
+    ///
+    /// Throws `RelayLogError.diskReserved`, and `.quota` if only the promises to other uploads are in the way.
+    func promise(_ bytes: Int64) throws {
+        try promised.withLock { promised in
+            // Not the cached value: bytes that are written are no longer promised, and must not count as free.
+            if let free = look() {
+                guard free - bytes > limits.diskReserveBytes else { throw RelayLogError.diskReserved(bytes: limits.diskReserveBytes) }
+                guard free - bytes - promised > limits.diskReserveBytes else {
+                    throw RelayLogError.quota(.snapshotUploads, .relay, retryAfterSeconds: Self.retryAfterSeconds)
+                }
+            }
+            promised += bytes
+        }
+    }
+
+    /// Ends the promise of bytes that are written now, or that will not be written.
+    func release(_ bytes: Int64) {
+        promised.withLock { $0 -= bytes }
+    }
+
+    /// An upload takes some time to make room or to end.
+    private static let retryAfterSeconds = 10
 
     /// Free bytes of the file system that holds a folder; nil if the call fails.
     package static func freeBytes(at path: String) -> Int64? {

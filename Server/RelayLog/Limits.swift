@@ -84,6 +84,9 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var snapshotLogPositions: Int64 = 100_000
     /// How long a replica has to make a requested snapshot before another replica is asked.
     package var snapshotLeaseMilliseconds: Int64 = 10 * 60_000
+    /// The longest time in which an owner whose snapshots are refused for want of room is not asked for another one.
+    /// The first pause is `snapshotLeaseMilliseconds`; each refusal after a pause doubles it.
+    package var snapshotPauseMilliseconds: Int64 = 60 * 60_000
     /// Bytes of log that one commit of a purge drops; pushes are committed between two slices.
     package var purgeSliceBytes: Int64 = 16 << 20
     /// Runs that one commit of a purge drops.

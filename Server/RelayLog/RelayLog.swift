@@ -55,10 +55,11 @@ package final class RelayLog: Sendable {
         newLineage = lineage
         lock = try database.lockForServing()
         watch = HeadWatch(limits: limits)
-        reserve = DiskReserve(limits: limits, clock: clock, look: freeBytes ?? { database.freeBytes() })
+        let reserve = DiskReserve(limits: limits, clock: clock, look: freeBytes ?? { database.freeBytes() })
+        self.reserve = reserve
         writer = LogWriter(database: database, watch: watch, reserve: reserve, limits: limits, clock: clock, logger: logger)
         tokens = TokenStore(database: database, limits: limits, clock: clock)
-        jobs = SnapshotJobs(limits: limits)
+        jobs = SnapshotJobs(limits: limits) { reserve.holds($0) }
         probe = StorageProbe(limits: limits, clock: clock)
         snapshots = try SnapshotStore(database: database, jobs: jobs, reserve: reserve, limits: limits, clock: clock, logger: logger)
         acknowledgements = Mutex(ReplicaAcknowledgements(now: clock.monotonic()))

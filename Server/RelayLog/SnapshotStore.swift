@@ -34,15 +34,22 @@ package final class SnapshotStore: Sendable {
         var digest: Digest
     }
 
-    /// The received bytes of an upload in parts. A query starts no upload, so it uses no resources.
+    /// The received bytes of an upload in parts. A query starts no upload, so it uses no resources. It is refused if the
+    /// disk has no room for the announced size, so that no part is sent in vain.
     ///
     /// Throws what `begin` throws, except `.quota`.
     package func progress(
-        _ space: SpaceName, position: Position, digest: Digest, lineage: Lineage? = nil, by taker: Taker = Taker()
+        _ space: SpaceName, position: Position, digest: Digest, of total: Int64? = nil, lineage: Lineage? = nil, by taker: Taker = Taker()
     ) async throws -> Int64 {
         _ = try await check(space, position: position, lineage: lineage, by: taker)
         let key = PartsKey(space: space, position: position, digest: digest)
-        return await state.withLock { $0.parked[key]?.upload }?.offset ?? 0
+        if let upload = state.withLock({ $0.parked[key]?.upload }) { return await upload.offset }
+        guard reserve.holds(total ?? 0) else {
+            let error = RelayLogError.diskReserved(bytes: limits.diskReserveBytes)
+            noteRefusal(error, in: space, by: taker)
+            throw error
+        }
+        return 0
     }
 
     /// Finds or starts the upload in parts for the next bytes. An upload waits `parkedUploadMilliseconds` for its next
@@ -114,13 +121,25 @@ package final class SnapshotStore: Sendable {
 
     /// Starts an upload of the rows at `position`.
     ///
-    /// - Parameter total: the announced size. If that cannot fit, the upload is refused before its first byte.
+    /// - Parameter total: the announced size. If that cannot fit, the upload is refused before its first byte. Otherwise
+    ///   the room on the disk is promised to it.
     ///
     /// Throws `.spaceNotFound`, `.quarantined`, `.logRolledBack` if the position is beyond the head or the lineage differs,
     /// `.snapshotSuperseded` if a later snapshot counts (`finish` also throws it for another snapshot at the same
     /// position), `.snapshotTooLarge`, `.spaceFull`, `.quota`, `.closing`, `.diskReserved`.
     package func begin(
         _ space: SpaceName, position: Position, of total: Int64? = nil, lineage: Lineage? = nil, by taker: Taker = Taker()
+    ) async throws -> SnapshotUpload {
+        do {
+            return try await start(space, position: position, of: total, lineage: lineage, by: taker)
+        } catch {
+            noteRefusal(error, in: space, by: taker)
+            throw error
+        }
+    }
+
+    private func start(
+        _ space: SpaceName, position: Position, of total: Int64?, lineage: Lineage?, by taker: Taker
     ) async throws -> SnapshotUpload {
         try reserve.check()
         await abandonStale()
@@ -135,15 +154,34 @@ package final class SnapshotStore: Sendable {
             guard mayFit else { throw RelayLogError.spaceFull(limit: limits.spaceBytes) }
         }
         try uploads.take(1, by: taker)
+        let promised = total ?? 0
+        do {
+            try reserve.promise(promised)
+        } catch {
+            uploads.give(1, by: taker)
+            throw error
+        }
         do {
             let file = try database.snapshots.create()
             return SnapshotUpload(
                 store: self, space: space, spaceID: found.id, position: position, file: file,
                 container: SnapshotContainer(lineage: found.lineage, position: position),
-                limit: limit, taker: taker)
+                limit: limit, promised: promised, taker: taker)
         } catch {
+            reserve.release(promised)
             uploads.give(1, by: taker)
             throw RelayLogError.wrapping(error)
+        }
+    }
+
+    /// After a refusal for want of room, the owner is not asked for a snapshot of the space for a while. Otherwise each
+    /// of its exchanges would begin the same upload again.
+    func noteRefusal(_ error: any Error, in space: SpaceName, by taker: Taker) {
+        guard let error = error as? RelayLogError else { return }
+        switch error {
+        case .diskReserved, .diskFull, .spaceFull, .snapshotTooLarge:
+            jobs.noteRefusal(of: taker.credential, in: space, at: clock.monotonic())
+        default: return
         }
     }
 

@@ -29,6 +29,8 @@ package actor SnapshotUpload {
     private var byteCount: Int64 = 0
     /// The bytes that were granted in the space.
     private var granted: Int64 = 0
+    /// The bytes of the disk that are promised to it and not written yet.
+    private var promised: Int64
     /// Another request is adding bytes, or waits for a grant.
     private var isWriting = false
     /// No more bytes are accepted: the upload has ended or is being recorded. Other requests can run during the
@@ -41,7 +43,7 @@ package actor SnapshotUpload {
 
     init(
         store: SnapshotStore, space: SpaceName, spaceID: Int64, position: Position, file: any NewSnapshotFile,
-        container: consuming SnapshotContainer, limit: Int64, taker: Taker
+        container: consuming SnapshotContainer, limit: Int64, promised: Int64, taker: Taker
     ) {
         self.container = container
         self.taker = taker
@@ -51,6 +53,7 @@ package actor SnapshotUpload {
         self.position = position
         self.file = file
         self.limit = limit
+        self.promised = promised
     }
 
     package var hasEnded: Bool { isEnded }
@@ -81,17 +84,22 @@ package actor SnapshotUpload {
         defer { isWriting = false }
         do {
             try store.reserve.check()
+            try promise(Int64(bytes.count))
             try await makeRoom(for: Int64(bytes.count))
         } catch {
             // Others need the space of the received bytes.
             abandon()
+            store.noteRefusal(error, in: space, by: taker)
             throw error
         }
         do {
             try file.write(bytes)
         } catch {
-            throw RelayLogError.wrapping(error)
+            let error = RelayLogError.wrapping(error)
+            store.noteRefusal(error, in: space, by: taker)
+            throw error
         }
+        release(Int64(bytes.count))
         hasher.update(bytes[...])
         byteCount += Int64(bytes.count)
         do {
@@ -100,6 +108,19 @@ package actor SnapshotUpload {
             drop()
             throw RelayLogError.badSnapshot("\(error)")
         }
+    }
+
+    /// Without an announced size, each piece is promised when it comes.
+    private func promise(_ count: Int64) throws {
+        let missing = count - promised
+        guard missing > 0 else { return }
+        try store.reserve.promise(missing)
+        promised += missing
+    }
+
+    private func release(_ count: Int64) {
+        store.reserve.release(count)
+        promised -= count
     }
 
     private func makeRoom(for count: Int64) async throws {
@@ -136,6 +157,7 @@ package actor SnapshotUpload {
             return record
         } catch {
             drop()
+            store.noteRefusal(error, in: space, by: taker)
             throw error
         }
     }
@@ -155,6 +177,7 @@ package actor SnapshotUpload {
         isClosed = true
         guard !isEnded else { return }
         isEnded = true
+        release(promised)
         store.uploadEnded(taker, granted: granted, in: spaceID)
     }
 }

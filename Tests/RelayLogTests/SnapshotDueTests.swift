@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsWire
 import RelayTestSupport
+import Synchronization
 import Testing
 
 @testable import RelayLog
@@ -147,6 +148,52 @@ import Testing
         // A snapshot before a newer trusted one needs no further answer.
         try await say(true, good, by: Self.mallory)
         #expect(try await asked(Self.ann, replica: 10).snapshotToCheck == nil)
+        await log.close()
+    }
+
+    @Test func `an owner whose snapshot had no room is not asked again at once, and others are`() async throws {
+        let lease = RelayLogLimits().snapshotLeaseMilliseconds
+        let seen = LogMark(lineage: lineage, position: Position(6), replica: TestReplica(9).id)
+        func isAsked() async throws -> Bool {
+            try await log.pull(from: .shop, after: Position(6), seen: seen, by: Self.ann).isSnapshotDue
+        }
+        #expect(try await isAsked())
+        // The pauses double, up to an hour.
+        for pause: Int64 in [1, 2, 4, 6, 6] {
+            await #expect(throws: RelayLogError.self) {
+                _ = try await log.snapshots.begin(
+                    .shop, position: Position(6), of: .max, by: Taker(credential: Self.ann, space: .shop))
+            }
+            clock.advance(milliseconds: pause * lease - 1)
+            #expect(try await !isAsked(), "\(pause)")
+            clock.advance(milliseconds: 1)
+            #expect(try await isAsked(), "\(pause)")
+        }
+        await #expect(throws: RelayLogError.self) {
+            _ = try await log.snapshots.begin(.shop, position: Position(6), of: .max, by: Taker(credential: Self.ann, space: .shop))
+        }
+        #expect(try await asked(Self.bob, replica: 10).isSnapshotDue)
+        // A snapshot that arrives ends the pauses.
+        try await bring(6, by: Self.bob)
+        #expect(try await due.isEmpty)
+        await log.close()
+    }
+
+    @Test func `nobody is asked for a snapshot while the disk has no room for one like the newest`() async throws {
+        await log.close()
+        let free = Mutex<Int64>(.max)
+        var limits = RelayLogLimits()
+        limits.snapshotLogPositions = 5
+        let log = try RelayLog(
+            database: TestStorage.database(directory.path), limits: limits, clock: clock.clock, logger: .silent,
+            freeBytes: { free.withLock { $0 } })
+        let newest = try #require(try await log.describe(.shop).snapshot)
+        let seen = LogMark(lineage: lineage, position: Position(6), replica: TestReplica(9).id)
+        for (bytes, isAsked) in [(newest.bytes, false), (newest.bytes + 1, true)] {
+            free.withLock { $0 = limits.diskReserveBytes + bytes }
+            clock.advance(milliseconds: limits.snapshotLeaseMilliseconds)
+            #expect(try await log.pull(from: .shop, after: Position(6), seen: seen, by: Self.ann).isSnapshotDue == isAsked)
+        }
         await log.close()
     }
 

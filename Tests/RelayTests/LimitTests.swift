@@ -205,7 +205,7 @@ import Testing
     @Test func `a disk down to its reserve: nothing is written, and all that is there is given`() async throws {
         var limits = RelayLimits()
         limits.diskReserveBytes = 1000
-        let free = FreeBytes(1001)
+        let free = FreeBytes(2000)
         let directory = try TemporaryDirectory()
         let log = try RelayLog(
             database: TestStorage.database(directory.path), limits: limits.log, clock: clock.clock, logger: .silent,
@@ -248,6 +248,45 @@ import Testing
         clock.advance(milliseconds: 1000)
         await #expect(throws: RelayLogError.self) { try await upload.write([4]) }
         #expect(await upload.hasEnded)
+        await log.close()
+    }
+
+    @Test(.filesOnly) func `a snapshot without room beside the reserve is refused before its first byte`() async throws {
+        var limits = RelayLimits()
+        limits.diskReserveBytes = 1000
+        let free = FreeBytes(6000)
+        let directory = try TemporaryDirectory()
+        let log = try RelayLog(
+            database: TestStorage.database(directory.path), limits: limits.log, clock: clock.clock, logger: .silent,
+            freeBytes: { free.value })
+        let configuration = RelayConfiguration(storage: .directory(directory.path), noAuthorization: true, limits: limits)
+        let client = RelayClient(responder: Routes.responder(log: log, configuration: configuration))
+        _ = try await client.create()
+        let all = TestSnapshot.bytes((0..<6000).map { _ in UInt8.random(in: 0 ... .max) })
+        // As a whole, as the question before the parts, and as the first part.
+        try await client.upload(bytes: all, position: 0).expectProblem(507, "storage-full")
+        for range in ["*", "0-9"] {
+            let part = range == "*" ? [] : Array(all[..<10])
+            let headers: HTTPFields = [
+                .contentType: Endpoints.MediaType.snapshot, .digest: Digest.sha256(all[...]).description,
+                .contentRange: "bytes \(range)/\(all.count)",
+            ]
+            try await client.send(.put, "/v1/spaces/shop/snapshot?position=0", headers: headers, body: part)
+                .expectProblem(507, "storage-full")
+        }
+        #expect(try directory.files(in: "snapshots").isEmpty)
+        #expect(try await client.send(.get, Endpoints.ready).status == .ok)
+
+        // Two fit one after the other, and not together.
+        let first = try await log.snapshots.begin(.shop, position: .zero, of: 3000)
+        await #expect {
+            _ = try await log.snapshots.begin(.shop, position: .zero, of: 3000)
+        } throws: { error in
+            if case .quota(.snapshotUploads, .relay, _)? = error as? RelayLogError { true } else { false }
+        }
+        await first.abandon()
+        let second = try await log.snapshots.begin(.shop, position: .zero, of: 3000)
+        await second.abandon()
         await log.close()
     }
 

@@ -73,7 +73,7 @@ import Yams
             "spaceUseMilliseconds", "diskLookMilliseconds", "snapshotsKept", "snapshotLogBytes", "snapshotLeaseMilliseconds",
             "purgeSliceBytes", "purgeSliceRuns", "parkedUploadMilliseconds", "snapshotOpenings", "growthDays", "waitTickMilliseconds",
             "tokenMilliseconds", "tokensRemembered", "answerMilliseconds", "acknowledgementsSaved", "parkedPartMilliseconds", "shares",
-            "reportsPerSpace", "reportsPerOwner",
+            "reportsPerSpace", "reportsPerOwner", "snapshotPauseMilliseconds",
         ]
         let renamed = ["pendingPartBytes": "transactionbytes"]
         let logs = Mirror(reflecting: RelayLogLimits()).children.compactMap(\.label).filter { !inner.contains($0) }
