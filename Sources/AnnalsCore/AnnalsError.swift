@@ -82,6 +82,8 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
     public var retryAfter: Duration?
     /// The entry of the space's log that cannot be applied, if the error is about an entry.
     public var entry: RefusedEntry?
+    /// The id that the relay's log has for the request, if a relay refused it or failed. Its operator can look it up.
+    public var requestID: String?
     public var underlying: (any Error)?
 
     public init(
@@ -110,7 +112,12 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
     }
 
     public var description: String {
-        hint.map { "\(message). \($0)" } ?? message
+        [message, hint, requestNote].compactMap(\.self).joined(separator: ". ")
+    }
+
+    /// A sentence about the request in the relay's log.
+    package var requestNote: String? {
+        requestID.map { "The relay's log has it as request \($0)" }
     }
 
     /// Adds a sentence to both hints.

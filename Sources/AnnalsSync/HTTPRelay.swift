@@ -174,18 +174,34 @@ public struct HTTPRelay: RelayTransport {
     func accepted(_ response: HTTPResponse) throws(TransportError) -> HTTPResponse {
         if (200..<300).contains(response.status) { return response }
         guard response.headers.mediaType == Endpoints.MediaType.problem,
-            let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body))
+            var problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body))
         else {
             if response.status == 429 || response.status >= 500 {
-                throw .problem(
-                    Problem(.unavailable, detail: "the address answered with status \(response.status)"), retryAfter: retryAfter(response))
+                var failure = Problem(.unavailable, detail: "the address answered with status \(response.status)")
+                failure.requestID = Self.requestID(response)
+                throw .problem(failure, retryAfter: retryAfter(response))
             }
             guard !Self.redirections.contains(response.status) else {
                 throw .notARelay("it redirects to another address, and Annals does not follow redirects")
             }
             throw .notARelay("it answered with status \(response.status)")
         }
+        problem.requestID = Self.requestID(response)
         throw .problem(problem, retryAfter: retryAfter(response))
+    }
+
+    /// The id of the request in the relay's log. It is printed, so only short plain text is accepted.
+    private static func requestID(_ response: HTTPResponse) -> String? {
+        guard let id = response.headers["X-Request-ID"], (1...64).contains(id.utf8.count) else { return nil }
+        let isPlain = id.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
+                true
+            default: false
+            }
+        }
+        return isPlain ? id : nil
     }
 
     private static let redirections: Set<Int> = [301, 302, 303, 307, 308]

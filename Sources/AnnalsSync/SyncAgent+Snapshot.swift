@@ -18,8 +18,9 @@ extension SyncAgent {
         } catch let error as AnnalsError where [.cancelled, .relayRolledBack].contains(error.code) {
             throw error
         } catch {
-            let reason = (error as? AnnalsError)?.message ?? "\(error)"
-            logger.warning("cannot make the snapshot that the relay asked for: \(reason)")
+            let known = error as? AnnalsError
+            let reason = known?.message ?? "\(error)"
+            logger.warning("cannot make the snapshot that the relay asked for: \(reason)", metadata: known?.logMetadata)
         }
     }
 

@@ -220,7 +220,7 @@ extension SyncAgent {
         switch change {
         case .made: logger.notice("connected to the relay")
         case .madeAgain: logger.notice("reconnected to the relay")
-        case .lost: logger.warning("\(error?.message ?? "the relay cannot be reached"); retrying")
+        case .lost: logger.warning("\(error?.message ?? "the relay cannot be reached"); retrying", metadata: error?.logMetadata)
         case nil: break
         }
     }

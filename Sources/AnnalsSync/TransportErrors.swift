@@ -3,6 +3,7 @@ import AnnalsHTTP
 import AnnalsReplica
 import AnnalsStore
 import AnnalsWire
+import Logging
 
 extension TransportError {
     /// Whether the same request may be answered a little later.
@@ -64,7 +65,7 @@ extension TransportError {
         case .cancelled:
             AnnalsError(.cancelled, operation: "sync", "stopped")
         case .problem(let problem, let retryAfter):
-            Self.translate(problem, retryAfter)
+            Self.translate(problem, retryAfter).named(problem.requestID)
         }
     }
 
@@ -103,4 +104,16 @@ extension TransportError {
         default: return make(.notARelay)
         }
     }
+}
+
+extension AnnalsError {
+    /// The same error, with the id of the request.
+    fileprivate func named(_ requestID: String?) -> AnnalsError {
+        var error = self
+        error.requestID = requestID
+        return error
+    }
+
+    /// The id of the request, for a line of an agent's log.
+    var logMetadata: Logger.Metadata? { requestID.map { ["request": "\($0)"] } }
 }

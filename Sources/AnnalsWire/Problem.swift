@@ -10,6 +10,12 @@ public struct Problem: Error, Hashable, Codable, Sendable {
     public var detail: String?
     /// What the user can do.
     public var hint: String?
+    /// The id that the relay's log has for the request. It is in a header of the answer and not in the problem's JSON.
+    public var requestID: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case type, title, status, code, detail, hint
+    }
 
     public init(type: String, title: String, status: Int, code: String, detail: String? = nil, hint: String? = nil) {
         self.type = type

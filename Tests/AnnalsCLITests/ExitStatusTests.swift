@@ -48,6 +48,20 @@ struct ExitStatusTests {
         #expect("\(error)" == "the store has not joined a space. Call join()")
     }
 
+    @Test("a refusal of a relay names its request, also as JSON")
+    func requestID() {
+        var error = AnnalsError(.relayOverloaded, "the space is full", hint: "Try again")
+        #expect(JSON.refusal(error) == nil)
+        error.requestID = "6d0f"
+        #expect(
+            ErrorReport(error, root: RootCommand.self).line
+                == "annals: error: the space is full. Try again. The relay's log has it as request 6d0f")
+        #expect(
+            JSON.refusal(error)?.description
+                == #"{"code":"relayOverloaded","message":"the space is full","hint":"Try again","request":"6d0f"}"#)
+        #expect("\(error)" == "the space is full. Try again. The relay's log has it as request 6d0f")
+    }
+
     @Test("the argument parser's errors have the same form and status 64")
     func parserErrors() {
         for arguments in [

@@ -14,7 +14,8 @@ struct SyncReport: Sendable {
         }
     }
 
-    /// Prints a JSON line for a store that met an entry which cannot be applied. Other errors are printed on standard error only.
+    /// Prints a JSON line for a store that met an entry which cannot be applied, or that the relay refused. Other errors are
+    /// printed on standard error only.
     func print(_ store: String, refusal error: AnnalsError) {
         guard json, let refusal = JSON.refusal(error) else { return }
         console.print(.object(["store": .text(store), "error": refusal]))

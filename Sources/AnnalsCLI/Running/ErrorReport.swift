@@ -42,7 +42,7 @@ struct ErrorReport: Equatable {
             self.init(status: .interrupted, line: nil)
             return
         }
-        self.init(status: ExitStatus(error.code), line: Self.line(error.message, hint: Self.hint(for: error)))
+        self.init(status: ExitStatus(error.code), line: Self.line(error.message, hint: Self.hint(for: error), note: error.requestNote))
     }
 
     /// The hint. Some hints of the relay address authors of clients; they are replaced by hints about the command line.
@@ -94,9 +94,9 @@ struct ErrorReport: Equatable {
         }
     }
 
-    /// `annals: error: WHAT. HINT`, always on one line.
-    static func line(_ message: String, hint: String?) -> String {
-        let parts = [message, hint ?? ""].map { part in
+    /// `annals: error: WHAT. HINT`, always on one line. The note is the last sentence.
+    static func line(_ message: String, hint: String?, note: String? = nil) -> String {
+        let parts = [message, hint ?? "", note ?? ""].map { part in
             let line = part.split(whereSeparator: \.isNewline).joined(separator: " ")
             let words = PrintableText.of(line.trimmingCharacters(in: .whitespaces))
             return words.hasSuffix(".") ? String(words.dropLast()) : words
