@@ -14,6 +14,10 @@ struct TriggerChecks {
             guard let definition = try SchemaReader(db).table(name), definition.kind == .table else {
                 return Finding(.trigger, "the table \(table.name) is tracked but does not exist", table: table.name)
             }
+            guard !definition.primaryKey.isEmpty else {
+                let message = "the table \(table.name) was replaced by one without a primary key: its changes are not captured"
+                return Finding(.trigger, message, table: table.name)
+            }
             let triggers = try CaptureTriggers(db, table: definition, id: table.id)
             let installed = try InstalledTriggers(db, id: table.id)
             if installed.hold(triggers.beforeChange), triggers.arePresent(in: installed) { return nil }

@@ -52,6 +52,9 @@ package enum Verification {
             try Replay.withConnection(db, attaching: "") {
                 let check = {
                     findings += try HistoryChecks(db: db).run()
+                    // History cannot be compared with a table that was replaced by one without a key. TriggerChecks names such tables.
+                    let tables = try TrackedTables.load(db).entries.map(\.definition)
+                    guard tables.allSatisfy({ $0.kind == .table && !$0.primaryKey.isEmpty }) else { return }
                     findings += try LawChecks(db, progress: progress).run()
                 }
                 // Recording would restore the triggers and, if they had been wrong, start history again.

@@ -26,7 +26,7 @@ struct UnknownNamesCaptureTests {
         let program = try UnusualProgram.open(fixture.file.path)
         try program.write { db in try db.execute(sql: Self.schema) }
         let report = try program.writeWithoutTransaction { db in try Tracking.track(db, .all) }
-        #expect(report.tables.allSatisfy(\.isTracked))
+        #expect(report.tables.allSatisfy { $0.isTracked })
         return fixture
     }
 

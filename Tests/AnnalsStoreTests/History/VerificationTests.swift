@@ -131,6 +131,17 @@ struct VerificationTests {
         #expect(try codes(store) == [.trigger])
     }
 
+    @Test(
+        "A table that was replaced by something without a key",
+        arguments: ["CREATE TABLE child(id INTEGER, size)", "CREATE VIEW child AS SELECT 1 AS id", "CREATE VIRTUAL TABLE child USING fts5(id)"])
+    func replaced(statement: String) throws {
+        let store = try store()
+        try store.outside("INSERT INTO child VALUES(7, 1, 1); DROP TABLE child; \(statement)")
+        let findings = try store.findings()
+        #expect(findings.map(\.code) == [.trigger])
+        #expect(findings.first?.table == "child")
+    }
+
     @Test("A table of history that lost rows")
     func history() throws {
         for damage in [
