@@ -23,7 +23,7 @@ package struct ListContinuation: Hashable, Codable, Sendable {
         var found: [Int64: ListContinuation] = [:]
         for row in try MetaTable(db).rows(from: prefix, to: "continued;") {
             let name: String = try row.value("name")
-            guard let id = Int64(name.dropFirst(prefix.count)) else { throw Corruption("annals_meta.continued") }
+            guard let id = Int64(name.dropFirst(prefix.count)) else { throw Corruption("\(OwnTables.meta).continued") }
             found[id] = try row.json("value")
         }
         return found

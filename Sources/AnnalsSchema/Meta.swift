@@ -119,5 +119,8 @@ package struct Meta {
 
 extension Corruption {
     /// Corruption of a value in `annals_meta`.
-    package init(_ name: Meta.Name) { self.init("annals_meta.\(name.rawValue)") }
+    package init(_ name: Meta.Name) { self.init("\(OwnTables.meta).\(name.rawValue)") }
+
+    /// Corruption of a value in `annals_meta`.
+    package init(_ name: StoreSchema.Meta) { self.init("\(OwnTables.meta).\(name.rawValue)") }
 }

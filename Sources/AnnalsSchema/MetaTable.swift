@@ -6,8 +6,6 @@ package import GRDB
 ///
 /// Only this file contains SQL on the table.
 package struct MetaTable {
-    package static let name = "annals_meta"
-
     package static let schema = "CREATE TABLE IF NOT EXISTS main.annals_meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
 
     private let db: Database

@@ -1,26 +1,54 @@
 /// The names of all tables that Annals creates in a file, besides `annals_changes_N` and `annals_notes_N` of each tracked table.
 ///
 /// `untrack` and `leave` drop the tables in these lists, and `verify` compares a file with them. So each table is in one list.
+/// One other file has the SQL on a table. `Scripts/check-repository` refuses the name everywhere else.
 package enum OwnTables {
+    package static let meta = "annals_meta"
+    package static let tables = "annals_tables"
+    package static let transactions = "annals_transactions"
+    package static let spans = "annals_spans"
+    package static let consumers = "annals_consumers"
+    package static let renumbered = "annals_renumbered"
+
+    package static let outbox = "annals_outbox"
+    package static let outboxParts = "annals_outbox_parts"
+    package static let push = "annals_push"
+    package static let ahead = "annals_ahead"
+    package static let parts = "annals_parts"
+    package static let highest = "annals_highest"
+    package static let conflicts = "annals_conflicts"
+    package static let policies = "annals_policies"
+    package static let authors = "annals_authors"
+    package static let logDigests = "annals_log_digests"
+    package static let log = "annals_log"
+
+    package static let unsettled = "annals_unsettled"
+    package static let canonicalNames = "annals_canonical_names"
+    package static let missingSchema = "annals_missing_schema"
+    package static let kept = "annals_kept"
+    package static let schemaOffers = "annals_schema_offers"
+
+    package static let snapshotDescription = "annals_snapshot"
+    package static let snapshotConflicts = "annals_snapshot_conflicts"
+    package static let snapshotPolicies = "annals_snapshot_policies"
+    package static let snapshotAuthors = "annals_snapshot_authors"
+
     /// In every store with history.
-    package static let history = ["annals_meta", "annals_tables", "annals_transactions", "annals_spans"]
+    package static let history = [meta, tables, transactions, spans]
 
     /// In a store with history, created with the first row of the table.
-    package static let historyOnDemand = ["annals_consumers", "annals_renumbered"]
+    package static let historyOnDemand = [consumers, renumbered]
 
     /// In every replica.
     package static let replica = [
-        "annals_outbox", "annals_outbox_parts", "annals_push", "annals_ahead", "annals_parts", "annals_highest", "annals_conflicts",
-        "annals_policies", "annals_authors", "annals_log_digests", "annals_log",
+        outbox, outboxParts, push, ahead, parts, highest, conflicts, policies, authors, logDigests, log,
     ]
 
     /// In a replica, created when first needed.
-    package static let replicaOnDemand = [
-        "annals_unsettled", "annals_canonical_names", "annals_missing_schema", "annals_kept", "annals_schema_offers",
-    ]
+    package static let replicaOnDemand = [unsettled, canonicalNames, missingSchema, kept, schemaOffers]
 
     /// In a snapshot.
-    package static let snapshot = ["annals_snapshot", "annals_snapshot_conflicts", "annals_snapshot_policies", "annals_snapshot_authors"]
+    package static let snapshot = [snapshotDescription, snapshotConflicts, snapshotPolicies, snapshotAuthors]
 
     package static let all = Set(history + historyOnDemand + replica + replicaOnDemand + snapshot)
 

@@ -74,13 +74,13 @@ package enum StoreSchema {
 
     /// Whether the store has history.
     package static func exists(_ db: Database) throws -> Bool {
-        let sql = "SELECT EXISTS(SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = '\(MetaTable.name)')"
+        let sql = "SELECT EXISTS(SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = '\(OwnTables.meta)')"
         return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
     }
 
     /// Whether the store has a replica's tables: it has joined a space, or is about to.
     package static func isReplica(_ db: Database) throws -> Bool {
-        try db.tableExists("annals_outbox")
+        try db.tableExists(OwnTables.outbox)
     }
 
     /// Throws `AnnalsError` of code newerFormat if a newer version of Annals created this store's tables.
@@ -114,7 +114,7 @@ package enum StoreSchema {
     package static func integer(_ name: String, _ db: Database) throws -> Int64? {
         guard let value = try MetaTable(db).anything(name), !value.isNull else { return nil }
         guard case .int64(let integer) = value.storage, SchemaLimits.facts.contains(integer) else {
-            throw Corruption("annals_meta.\(name)")
+            throw Corruption("\(OwnTables.meta).\(name)")
         }
         return integer
     }

@@ -87,7 +87,10 @@ class CheckRepository(unittest.TestCase):
         self.write("Sources/AnnalsHistory/B.swift", '/// Not FROM annals_spans.\nlet a = "FROM annals_spans_of_another"\n')
         self.write("Sources/AnnalsHistory/C.swift", 'let a = "UPDATE annals_meta"\nlet b = """\n    INSERT OR IGNORE INTO\n      annals_spans VALUES (1)\n"""\n')
         self.write("Tests/AnnalsTests/D.swift", 'let a = "FROM annals_spans"\n')
-        self.assertBreach("C.swift:4: SQL on annals_spans belongs in Sources/AnnalsHistory/A.swift")
+        self.assertBreach(
+            "A.swift:2: the name annals_meta must come from Sources/AnnalsSchema/OwnTables.swift",
+            "C.swift:4: SQL on annals_spans belongs in Sources/AnnalsHistory/A.swift",
+        )
 
     def test_built_files_in_git_are_a_breach(self):
         self.write("Package.resolved", "{}")

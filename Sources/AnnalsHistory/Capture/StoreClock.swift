@@ -21,7 +21,7 @@ package enum StoreClock {
     /// The saved time. Throws `Corruption`.
     package static func saved(_ db: Database) throws -> HybridTime {
         guard let text = try StoreSchema.text(.clock, db) else { return .zero }
-        guard let time = time(from: text), SchemaLimits.facts.contains(time.milliseconds) else { throw Corruption("annals_meta.clock") }
+        guard let time = time(from: text), SchemaLimits.facts.contains(time.milliseconds) else { throw Corruption(StoreSchema.Meta.clock) }
         return time
     }
 

@@ -15,7 +15,7 @@ package struct HistoryBounds: Sendable {
 
     /// - Throws: `AnnalsError` with code `notTracked` if the database has no history.
     package init(_ db: Database) throws {
-        guard try db.tableExists(TransactionTable.name), let id = try Self.storeID(db) else {
+        guard try db.tableExists(OwnTables.transactions), let id = try Self.storeID(db) else {
             throw StoreSchema.noHistory(operation: "history")
         }
         storeID = id
@@ -27,7 +27,7 @@ package struct HistoryBounds: Sendable {
     /// Throws `Corruption`.
     package static func storeID(_ db: Database) throws -> StoreID? {
         guard let text = try StoreSchema.text(.storeID, db) else { return nil }
-        guard let id = StoreID(text) else { throw Corruption("annals_meta.store_id") }
+        guard let id = StoreID(text) else { throw Corruption(StoreSchema.Meta.storeID) }
         return id
     }
 

@@ -24,7 +24,7 @@ public final class HistoryReader {
 
     /// - Throws: `AnnalsError` with code `notTracked` if the database has no history.
     public convenience init(_ db: Database) throws {
-        guard try db.tableExists(TransactionTable.name) else { throw StoreSchema.notTracked }
+        guard try db.tableExists(OwnTables.transactions) else { throw StoreSchema.notTracked }
         try self.init(db, tables: TrackedTables.load(db))
     }
 
@@ -94,7 +94,7 @@ public final class HistoryReader {
         let milliseconds: Int64 = try row.value("time")
         let tables: String = try row.value("tables")
         guard let id = TransactionID(bytes: id), let origin = TransactionOrigin(rawValue: try row.value("origin")) else {
-            throw Corruption("annals_transactions")
+            throw Corruption(OwnTables.transactions)
         }
         // A table that a migration changed has an old id and a new id.
         var tableNames: [String] = []
@@ -118,7 +118,7 @@ public final class HistoryReader {
             let bytes: Data? = try row.value("replica")
             let position: Int64? = try row.value("position")
             guard let replica = bytes.flatMap({ ReplicaID(bytes: $0) }), let position else {
-                throw Corruption("annals_transactions.replica")
+                throw Corruption("\(OwnTables.transactions).replica")
             }
             return .imported(replica: replica, position: Position(position))
         }

@@ -25,7 +25,7 @@ extension NetChanges {
             defer { statement.reset() }
             guard try statement.step() else { return nil }
             let section = try Section(layout: id, first: statement.number(0), last: statement.number(1))
-            guard section.first <= section.last else { throw Corruption("annals_spans") }
+            guard section.first <= section.last else { throw Corruption(OwnTables.spans) }
             return section
         }
     }

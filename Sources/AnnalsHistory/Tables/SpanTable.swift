@@ -1,3 +1,4 @@
+import AnnalsSchema
 package import AnnalsSQLite
 package import GRDB
 
@@ -5,8 +6,6 @@ package import GRDB
 ///
 /// Only this file contains SQL on the table.
 package struct SpanTable {
-    package static let name = "annals_spans"
-
     static let schema = """
         CREATE TABLE IF NOT EXISTS main.annals_spans(
           table_id INTEGER NOT NULL, number INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
@@ -109,7 +108,7 @@ package struct SpanTable {
         try self.number(
             """
             SELECT count(*) FROM main.annals_spans AS s
-            WHERE number > ? AND NOT EXISTS (SELECT 1 FROM main.\(TransactionTable.name) WHERE number = s.number)
+            WHERE number > ? AND NOT EXISTS (SELECT 1 FROM main.\(OwnTables.transactions) WHERE number = s.number)
             """, [number]) ?? 0
     }
 

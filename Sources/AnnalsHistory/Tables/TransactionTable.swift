@@ -7,8 +7,6 @@ package import GRDB
 ///
 /// Only this file contains SQL on the table.
 package struct TransactionTable {
-    package static let name = "annals_transactions"
-
     static let schema = """
         CREATE TABLE IF NOT EXISTS main.annals_transactions(
           number INTEGER PRIMARY KEY, id BLOB NOT NULL, time INTEGER NOT NULL, time_counter INTEGER NOT NULL,

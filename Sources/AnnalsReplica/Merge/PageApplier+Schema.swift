@@ -156,7 +156,7 @@ extension MergeSession {
             space.statements[table.name] = try CanonicalStatements(other, theirs).statements(of: table.name)
         }
         try space.save(db)
-        let hasMissingSchema = try db.tableExists("annals_missing_schema")
+        let hasMissingSchema = try db.tableExists(OwnTables.missingSchema)
         guard hasMissingSchema || !missingSchema.isEmpty else { return }
         try MissingSchema.createTables(db)
         try missingSchema.save(db)

@@ -72,7 +72,7 @@ package struct OutboxFiller {
     @discardableResult
     package func append(_ number: Int64, _ decisions: UserDecisions, _ journal: [JournalEntry] = []) throws -> TransactionID? {
         guard let row = try TransactionTable(db).row(number) else {
-            throw Corruption(TransactionTable.name)
+            throw Corruption(OwnTables.transactions)
         }
         let origin = try TransactionOrigin(rawValue: row.value("origin")) ?? .local
         let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal)
@@ -100,7 +100,7 @@ package struct OutboxFiller {
         _ decisions: UserDecisions = UserDecisions(), _ journal: [JournalEntry] = []
     ) throws -> Outbox.Draft? {
         let id: Data = try row.value("id")
-        guard let id = TransactionID(bytes: id) else { throw Corruption("annals_transactions.id") }
+        guard let id = TransactionID(bytes: id) else { throw Corruption("\(OwnTables.transactions).id") }
         let info = try TransactionInfo(
             id: id, time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")),
             author: row.value("author") ?? author(),

@@ -24,7 +24,7 @@ extension CreationStage {
 
     package static func load(_ db: Database) throws -> Self? {
         guard try StoreSchema.exists(db), let text = try Meta(db).text(.joinStage) else { return nil }
-        guard let lineage = try ReplicaState.load(db)?.lineage else { throw Corruption("annals_meta") }
+        guard let lineage = try ReplicaState.load(db)?.lineage else { throw Corruption(OwnTables.meta) }
         let words = text.split(separator: " ")
         if let first = words.first, first == Self.started { return .started(lineage, beginning: words.dropFirst().joined()) }
         guard let digest = Hexadecimal.decode(text).flatMap({ Digest(bytes: $0) }) else { throw Corruption(Meta.Name.joinStage) }

@@ -66,7 +66,7 @@ package struct RecentEntries {
             let header = try BatchHeader.parse(RecentLog.batch(db, at: row.position))
             digest = header.certificates[row.firstIndex..<row.firstIndex + row.entries].reduce(before) { $0.following($1.digest) }
         }
-        guard digest == nil || digest == own else { throw Corruption("annals_log.digest") }
+        guard digest == nil || digest == own else { throw Corruption("\(OwnTables.log).digest") }
         return marks + [mark(state.position, own)]
     }
 

@@ -239,7 +239,7 @@ package struct ReplicaExchange {
     ) throws -> (transactions: Int, changes: Int) {
         guard !positions.isEmpty else { return (0, 0) }
         let accepted = try Outbox.heads(db, through: push.lastSequence, limit: push.parts > 1 ? 1 : positions.count)
-        guard accepted.count == (push.parts > 1 ? 1 : positions.count) else { throw Corruption("annals_outbox") }
+        guard accepted.count == (push.parts > 1 ? 1 : positions.count) else { throw Corruption(OwnTables.outbox) }
         for (position, digest) in zip(positions, push.digests) { try Outbox.noteAhead(db, position, digest) }
         try keep(positions, of: push, in: RecentLog(db, limits))
         for (index, row) in accepted.enumerated() where row.journal > 0 {
@@ -265,11 +265,11 @@ package struct ReplicaExchange {
 
     /// Accepted transactions count as pulled for the space's schema and for deferred cells.
     private func takeOwnSchemas(_ accepted: [Outbox.Head], through last: Position) throws {
-        guard try db.tableExists("annals_schema_offers") else { return }
+        guard try db.tableExists(OwnTables.schemaOffers) else { return }
         let layouts = try LayoutNames(db).all
         let kept = try DeferredCells.load(db)
         for head in accepted {
-            guard let row = try Outbox.row(db, sequence: head.sequence) else { throw Corruption("annals_outbox") }
+            guard let row = try Outbox.row(db, sequence: head.sequence) else { throw Corruption(OwnTables.outbox) }
             let isOffer = try PendingSchemaEntries.isNoted(db, row.id)
             guard kept != nil || isOffer else { continue }
             let content = try Outbox.content(db, of: row, layouts: layouts)
@@ -284,7 +284,7 @@ package struct ReplicaExchange {
     }
 
     private func journal(_ head: Outbox.Head, at position: Position, _ receivedAt: Int64) throws {
-        guard let row = try Outbox.row(db, sequence: head.sequence) else { throw Corruption("annals_outbox") }
+        guard let row = try Outbox.row(db, sequence: head.sequence) else { throw Corruption(OwnTables.outbox) }
         let content = try Outbox.content(db, of: row, layouts: [:])
         let info = try content.info()
         _ = try content.rest { entries, first in

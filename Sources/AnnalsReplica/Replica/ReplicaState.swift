@@ -116,7 +116,7 @@ public struct ReplicaState: Sendable {
         guard let id = ReplicaID(replica), let space = facts.text(.space).flatMap(SpaceName.init),
             let lineage = facts.text(.lineage).flatMap({ Lineage($0) }),
             let digest = facts.bytes(.lastDigest).flatMap({ Digest(bytes: $0) }), let secret = facts.bytes(.replicaKey)
-        else { throw Corruption("annals_meta") }
+        else { throw Corruption(OwnTables.meta) }
         return try ReplicaState(
             replica: id, secret: secret, name: facts.text(.replicaName) ?? "", relay: facts.text(.relay) ?? "", space: space,
             lineage: lineage,

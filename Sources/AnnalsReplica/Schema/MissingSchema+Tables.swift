@@ -7,7 +7,7 @@ extension MissingSchema {
     ///
     /// To be called after everything is recorded, in the same SQLite transaction.
     static func createTables(_ db: Database) throws {
-        guard try !db.tableExists("annals_missing_schema") else { return }
+        guard try !db.tableExists(OwnTables.missingSchema) else { return }
         try db.execute(sql: schema + DeferredCells.schema + PendingSchemaEntries.schema)
         try StoreSchema.noteSchemaVersion(db)
     }

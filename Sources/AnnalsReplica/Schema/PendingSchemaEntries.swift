@@ -41,7 +41,7 @@ package enum PendingSchemaEntries {
     static func moveFirst(_ db: Database) throws {
         for sequence in try sequences(db, .schema).reversed() {
             let first = try Outbox.first(db) ?? 0
-            guard first > .min else { throw Corruption("annals_outbox.sequence") }
+            guard first > .min else { throw Corruption("\(OwnTables.outbox).sequence") }
             try Outbox.move(db, sequence, to: first - 1)
         }
     }

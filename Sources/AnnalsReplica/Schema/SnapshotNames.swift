@@ -37,7 +37,7 @@ package struct SnapshotNames {
         let tables = try contents.tracked.map { name in
             let columns = try reader.table(name)?.columns.map(\.name) ?? []
             let first = contents.canonicalNames[name] ?? CanonicalNames.Names(table: name, columns: columns)
-            guard first.columns.count == columns.count else { throw Corruption("annals_snapshot") }
+            guard first.columns.count == columns.count else { throw Corruption(OwnTables.snapshotDescription) }
             return (own: name, columns: columns, first: first)
         }
         let original = tables.map { Table(own: $0.own, first: $0.first) }

@@ -9,11 +9,11 @@ package import GRDB
 /// A space's rows at one position, as a SQLite file that any program can open. It holds the tracked tables with their rows, the
 /// rest of the schema without rows, and the table `annals_snapshot` with the description of the snapshot.
 package enum SnapshotFile {
-    package static let table = "annals_snapshot"
+    package static let table = OwnTables.snapshotDescription
     static let currentFormat: Int64 = 5
-    private static let conflicts = "annals_snapshot_conflicts"
-    private static let policies = "annals_snapshot_policies"
-    private static let authors = "annals_snapshot_authors"
+    private static let conflicts = OwnTables.snapshotConflicts
+    private static let policies = OwnTables.snapshotPolicies
+    private static let authors = OwnTables.snapshotAuthors
 
     /// The description of a snapshot.
     package struct Contents: Sendable {

@@ -205,7 +205,7 @@ enum Retention {
     static func own(_ db: Database) throws -> HistoryRetention? {
         guard let text = try StoreSchema.text(.retention, db) else { return nil }
         guard let rule = try? JSONDecoder().decode(HistoryRetention.self, from: Data(text.utf8)) else {
-            throw Corruption("annals_meta.retention")
+            throw Corruption(StoreSchema.Meta.retention)
         }
         return rule
     }

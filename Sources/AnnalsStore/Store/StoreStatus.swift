@@ -44,7 +44,7 @@ public struct StoreStatus: Sendable {
     /// Reads the status in one access. Writes of other programs count after they are recorded. The cost does not depend on the size
     /// of the store.
     package init(_ db: Database) throws {
-        guard try db.tableExists(MetaTable.name) else { return }
+        guard try db.tableExists(OwnTables.meta) else { return }
         tracked = try TrackedTable.fetchTracked(db).map(\.name).sorted()
         untrackedReferences = try UntrackedReference.fetchAll(db, tracked: tracked)
         let bounds = try HistoryBounds(db)

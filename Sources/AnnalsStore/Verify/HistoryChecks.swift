@@ -13,7 +13,7 @@ struct HistoryChecks {
         let lost = try OwnTables.history.filter { try !db.tableExists($0) }
         guard lost.isEmpty else { return [Finding(.history, "tables of history are missing: \(lost.joined(separator: ", "))")] }
         guard try StoreSchema.text(.storeID, db) != nil else {
-            return [Finding(.history, "the store's identity is missing from annals_meta")]
+            return [Finding(.history, "the store's identity is missing from \(OwnTables.meta)")]
         }
         let gone = try Meta(db).text(.replica) == nil ? [] : OwnTables.replica.filter { try !db.tableExists($0) }
         return gone.isEmpty ? [] : [Finding(.log, "tables of the replica are missing: \(gone.joined(separator: ", "))")]

@@ -13,7 +13,7 @@ struct OwnTableChecks {
     func run() throws -> [Finding] {
         try places().map { place in
             let isReplicas =
-                OwnTables.isReplicas(place.table) || place.table == "annals_renumbered" || Meta.Name(rawValue: place.name) != nil
+                OwnTables.isReplicas(place.table) || place.table == OwnTables.renumbered || Meta.Name(rawValue: place.name) != nil
             return Finding(isReplicas ? .log : .history, Corruption("\(place.table).\(place.name)").message)
         }
     }
@@ -32,7 +32,7 @@ struct OwnTableChecks {
         try !HistoryChecks(db: db).missingTables().contains { $0.code == .log }
     }
 
-    private static let rebuilt: Set<String> = [TransactionTable.name, SpanTable.name, "annals_push", "annals_highest"]
+    private static let rebuilt: Set<String> = [OwnTables.transactions, OwnTables.spans, OwnTables.push, OwnTables.highest]
 
     /// Deletes the unreadable rows of tables.
     func dropUnreadable(in tables: String...) throws {
@@ -57,7 +57,7 @@ struct OwnTableChecks {
                 if try Bool.fetchOne(db, sql: sql) ?? false { places.append(Place(table: table, name: column.name)) }
             }
         }
-        if !places.contains(where: { $0.table == MetaTable.name }) { places += try facts() }
+        if !places.contains(where: { $0.table == OwnTables.meta }) { places += try facts() }
         let known = Set(places.map(\.table))
         return try places + encoded().filter { !known.contains($0.table) }
     }
@@ -131,30 +131,30 @@ struct OwnTableChecks {
         // A replica has its id, unless it is about to become a replica.
         let (replica, stage) = (Meta.Name.replica.rawValue, Meta.Name.joinStage.rawValue)
         if types[replica] == nil, types[stage] == nil, try StoreSchema.isReplica(db) { wrong.append(replica) }
-        return wrong.sorted().map { Place(table: MetaTable.name, name: $0) }
+        return wrong.sorted().map { Place(table: OwnTables.meta, name: $0) }
     }
 
     /// Values of the right kind that cannot be decoded.
     private func encoded() throws -> [Place] {
         var checks: [(place: Place, check: () throws -> Void)] = [
-            (Place(table: "annals_tables", name: "columns"), { _ = try TrackedTable.fetchAll(db) }),
-            (Place(table: MetaTable.name, name: StoreSchema.Meta.storeID.rawValue), { _ = try HistoryBounds.storeID(db) }),
-            (Place(table: MetaTable.name, name: StoreSchema.Meta.clock.rawValue), { _ = try StoreClock.saved(db) }),
-            (Place(table: MetaTable.name, name: "continued"), { _ = try ListContinuation.load(db) }),
-            (Place(table: MetaTable.name, name: Meta.Name.lineage.rawValue), { _ = try ReplicaState.load(db) }),
-            (Place(table: MetaTable.name, name: Meta.Name.replicaKey.rawValue), { _ = try ReplicaState.load(db)?.key() }),
-            (Place(table: MetaTable.name, name: StoreSchema.Meta.retention.rawValue), { _ = try Retention.own(db) }),
-            (Place(table: MetaTable.name, name: Meta.Name.spaceSchema.rawValue), { _ = try SpaceSchema.load(db) }),
-            (Place(table: MetaTable.name, name: Meta.Name.renames.rawValue), { _ = try SpaceRename.waiting(db) }),
-            (Place(table: MetaTable.name, name: Meta.Name.passedVoids.rawValue), { _ = try PassedVoids.load(db) }),
+            (Place(table: OwnTables.tables, name: "columns"), { _ = try TrackedTable.fetchAll(db) }),
+            (Place(table: OwnTables.meta, name: StoreSchema.Meta.storeID.rawValue), { _ = try HistoryBounds.storeID(db) }),
+            (Place(table: OwnTables.meta, name: StoreSchema.Meta.clock.rawValue), { _ = try StoreClock.saved(db) }),
+            (Place(table: OwnTables.meta, name: "continued"), { _ = try ListContinuation.load(db) }),
+            (Place(table: OwnTables.meta, name: Meta.Name.lineage.rawValue), { _ = try ReplicaState.load(db) }),
+            (Place(table: OwnTables.meta, name: Meta.Name.replicaKey.rawValue), { _ = try ReplicaState.load(db)?.key() }),
+            (Place(table: OwnTables.meta, name: StoreSchema.Meta.retention.rawValue), { _ = try Retention.own(db) }),
+            (Place(table: OwnTables.meta, name: Meta.Name.spaceSchema.rawValue), { _ = try SpaceSchema.load(db) }),
+            (Place(table: OwnTables.meta, name: Meta.Name.renames.rawValue), { _ = try SpaceRename.waiting(db) }),
+            (Place(table: OwnTables.meta, name: Meta.Name.passedVoids.rawValue), { _ = try PassedVoids.load(db) }),
         ]
         if try StoreSchema.isReplica(db) {
-            checks.append((Place(table: "annals_outbox", name: "id"), { _ = try Outbox.rows(db) }))
-            checks.append((Place(table: "annals_push", name: "batch"), { try Push.check(db) }))
-            checks.append((Place(table: MetaTable.name, name: Meta.Name.evidence.rawValue), { _ = try LogEvidence.load(db) }))
-            checks.append((Place(table: "annals_authors", name: "digest"), { _ = try AuthorChains.all(db) }))
+            checks.append((Place(table: OwnTables.outbox, name: "id"), { _ = try Outbox.rows(db) }))
+            checks.append((Place(table: OwnTables.push, name: "batch"), { try Push.check(db) }))
+            checks.append((Place(table: OwnTables.meta, name: Meta.Name.evidence.rawValue), { _ = try LogEvidence.load(db) }))
+            checks.append((Place(table: OwnTables.authors, name: "digest"), { _ = try AuthorChains.all(db) }))
             checks.append(
-                (Place(table: MetaTable.name, name: Meta.Name.unconfirmedAuthors.rawValue), { _ = try UnconfirmedAuthors.load(db) }))
+                (Place(table: OwnTables.meta, name: Meta.Name.unconfirmedAuthors.rawValue), { _ = try UnconfirmedAuthors.load(db) }))
         }
         return try checks.compactMap { place, check in
             do {

@@ -115,7 +115,7 @@ struct Repair {
         case .beginPushAnew:
             try Push.thaw(db)
         case .recountKeys:
-            try OwnTableChecks(db: db).dropUnreadable(in: "annals_highest")
+            try OwnTableChecks(db: db).dropUnreadable(in: OwnTables.highest)
             try HighestKeys.noteRows(db, TrackedTables.load(db))
         case .compareWithSpace:
             try UnverifiedRows.note(db)
@@ -134,7 +134,7 @@ struct Repair {
 
     private func missingTables() throws -> [String] {
         let own = try TrackedTable.fetchTracked(db).flatMap { [StoreSchema.changesTable($0.id), StoreSchema.notesTable($0.id)] }
-        return try ([TransactionTable.name, SpanTable.name] + own).filter { try !db.tableExists($0) }
+        return try ([OwnTables.transactions, OwnTables.spans] + own).filter { try !db.tableExists($0) }
     }
 
     private func recreateTables() throws {
@@ -164,7 +164,7 @@ struct Repair {
         if try StoreSchema.isReplica(db) { try keepUnsentWork() }
         // Includes unreadable rows, because a consumer may hold a token of them.
         let newest = try newestNumber()
-        try OwnTableChecks(db: db).dropUnreadable(in: TransactionTable.name, SpanTable.name)
+        try OwnTableChecks(db: db).dropUnreadable(in: OwnTables.transactions, OwnTables.spans)
         try begin(after: newest)
     }
 
@@ -191,8 +191,8 @@ struct Repair {
     private func newestNumber() throws -> Int64 {
         let limit = CountedNumbers.range.upperBound - 1
         var numbers = [try Purge.horizon(db), try TrackedTable.newestGap(db) ?? 0]
-        if try db.tableExists(TransactionTable.name) { try numbers.append(TransactionTable(db).newest(below: limit) ?? 0) }
-        if try db.tableExists(SpanTable.name) { try numbers.append(SpanTable(db).newestTransaction(below: limit) ?? 0) }
+        if try db.tableExists(OwnTables.transactions) { try numbers.append(TransactionTable(db).newest(below: limit) ?? 0) }
+        if try db.tableExists(OwnTables.spans) { try numbers.append(SpanTable(db).newestTransaction(below: limit) ?? 0) }
         try numbers.append(ConsumerTable.newest(below: limit, db) ?? 0)
         try numbers.append(Meta(db).integer(.outboxed) ?? 0)
         return numbers.filter { $0 < limit }.max() ?? 0
