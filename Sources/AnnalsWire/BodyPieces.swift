@@ -64,9 +64,9 @@ package struct JoinedBody {
     /// - Parameter partsAtMost: the largest possible number of pieces, including this one. A body that they cannot fill
     ///   is refused.
     package init(_ first: BodyReader, partsAtMost parts: Int) throws(WireError) {
-        guard let piece = try first.piece(), piece.offset == 0, !piece.isLast else { throw .badValue("piece") }
+        guard let piece = try first.piece(), piece.offset == 0, !piece.isLast else { throw .badPiece }
         guard piece.total <= WireLimits.maximumBodyBytes else { throw .tooLarge("body") }
-        guard (piece.total - 1) / piece.range.count < parts else { throw .badValue("piece") }
+        guard (piece.total - 1) / piece.range.count < parts else { throw .badPiece }
         self.first = first
         total = piece.total
         pieceBytes = piece.range.count
@@ -82,7 +82,7 @@ package struct JoinedBody {
     package mutating func add(_ next: BodyReader) throws(WireError) {
         guard let piece = try next.piece(), piece.total == total, piece.offset == bytes.count, next.info == first.info,
             next.tables == first.tables, piece.range.count == pieceBytes || (piece.isLast && piece.range.count < pieceBytes)
-        else { throw .badValue("piece") }
+        else { throw .badPiece }
         take(next.bytes[piece.range])
     }
 
@@ -102,7 +102,7 @@ package struct JoinedBody {
     package func reader() throws(WireError) -> BodyReader {
         guard isWhole else { throw .truncated }
         let body = try BodyReader(bytes: bytes)
-        guard body.info == first.info, body.tables == first.tables, try body.piece() == nil else { throw .badValue("piece") }
+        guard body.info == first.info, body.tables == first.tables, try body.piece() == nil else { throw .badPiece }
         return body
     }
 }

@@ -98,7 +98,7 @@ package struct BodyReader: Sendable {
         let total = try body.reader.readInt()
         let offset = try body.reader.readInt()
         let range = try body.reader.readLengthPrefixed()
-        guard !range.isEmpty, range.count <= total, offset <= total - range.count else { throw .badValue("piece") }
+        guard !range.isEmpty, range.count <= total, offset <= total - range.count else { throw .badPiece }
         guard try body.takeSection(BodySection.end) else { throw .badValue("section") }
         try body.reader.expectEnd()
         return BodyPiece(total: total, offset: offset, range: range)

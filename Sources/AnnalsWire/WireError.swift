@@ -16,6 +16,8 @@ public enum WireError: Error, Hashable, Sendable {
     case badLength
     /// The named part has a value that the format does not allow.
     case badValue(String)
+    /// The pieces of a large body do not fit together.
+    case badPiece
     /// The named part exceeds its limit in `WireLimits`.
     case tooLarge(String)
     /// The transaction with this index in the batch does not match its digest.
@@ -42,6 +44,7 @@ extension WireError: CustomStringConvertible {
         case .olderVersion(let version): "format version \(version) is older than this program supports"
         case .badLength: "lengths contradict each other"
         case .badValue(let part): "bad \(part)"
+        case .badPiece: "the pieces of a large body do not fit together"
         case .tooLarge(let part): "\(part) above the limit"
         case .badDigest(let index): "transaction \(index) of the batch does not match its digest"
         case .missingKey(let key): "encrypted with the key \(SpaceKey.name(of: key))"

@@ -268,6 +268,8 @@ import Testing
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(1) }
         #expect(error?.code == .corruptBatch && error?.isRetryable == false, "\(String(describing: error))")
         #expect(error?.message.contains("position") == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("the pieces of a large body do not fit together") == true, "\(error?.message ?? "")")
+        #expect(error?.entry?.rule == .badValue)
         #expect(try await world.stores[1].digest() == digest)
     }
 }

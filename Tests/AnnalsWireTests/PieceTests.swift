@@ -94,22 +94,22 @@ import Testing
             [pieces[1], pieces[2], pieces[3]], [pieces[0], pieces[2], pieces[3]], [pieces[0], pieces[0]], [pieces[0], other[1]],
             pieces + [pieces[3]], [body], [pieces[0], body],
         ] {
-            #expect(throws: WireError.badValue("piece")) { try Self.join(wrong) }
+            #expect(throws: WireError.badPiece) { try Self.join(wrong) }
         }
         #expect(throws: WireError.truncated) { try Self.join(pieces.dropLast(), partsAtMost: 4) }
         // More than the parts that are there can hold takes no memory.
-        #expect(throws: WireError.badValue("piece")) { try Self.join(pieces, partsAtMost: 3) }
+        #expect(throws: WireError.badPiece) { try Self.join(pieces, partsAtMost: 3) }
         // Another transaction's, or other tables'.
         let head = try BodyReader(bytes: body).headEnd
         let stranger = BodyEncoder(info: Samples.secondInfo)
         var strangers = stranger
         let otherHead = strangers.finish().dropLast()
         let forged = pieces.map { Array(otherHead) + $0[head...] }
-        #expect(throws: WireError.badValue("piece")) { try Self.join([pieces[0]] + forged.dropFirst()) }
-        #expect(throws: WireError.badValue("piece")) { try Self.join(forged) }
+        #expect(throws: WireError.badPiece) { try Self.join([pieces[0]] + forged.dropFirst()) }
+        #expect(throws: WireError.badPiece) { try Self.join(forged) }
         // Pieces of pieces.
         let nested = try Self.pieces([pieces[0]], 1_000)
-        #expect(throws: WireError.badValue("piece")) { try Self.join(nested) }
+        #expect(throws: WireError.badPiece) { try Self.join(nested) }
     }
 
     @Test func `a piece with absurd numbers is refused`() throws {
@@ -124,16 +124,16 @@ import Testing
         }
         #expect(try BodyReader(bytes: piece(20, 0, 10)).piece()?.total == 20)
         for (total, offset) in [(9, 0), (20, 11), (20, .max), (0, 0)] {
-            #expect(throws: WireError.badValue("piece")) { try BodyReader(bytes: piece(total, offset, 10)).piece() }
+            #expect(throws: WireError.badPiece) { try BodyReader(bytes: piece(total, offset, 10)).piece() }
         }
-        #expect(throws: WireError.badValue("piece")) { try BodyReader(bytes: piece(20, 0, 0)).piece() }
+        #expect(throws: WireError.badPiece) { try BodyReader(bytes: piece(20, 0, 0)).piece() }
         #expect(throws: WireError.truncated) { try BodyReader(bytes: piece(20, 0, .max)).piece() }
         #expect(throws: WireError.badLength) { try BodyReader(bytes: piece(20, 0, 10, [0, 0])).piece() }
         #expect(throws: WireError.badValue("section")) { try BodyReader(bytes: piece(20, 0, 10, [1])).piece() }
         #expect(throws: WireError.tooLarge("body")) {
             try JoinedBody(BodyReader(bytes: piece(WireLimits.maximumBodyBytes + 1, 0, 10)), partsAtMost: .max)
         }
-        #expect(throws: WireError.badValue("piece")) {
+        #expect(throws: WireError.badPiece) {
             try JoinedBody(BodyReader(bytes: piece(WireLimits.maximumBodyBytes, 0, 10)), partsAtMost: WireLimits.maximumParts)
         }
     }

@@ -184,7 +184,7 @@ extension PageApplier {
         case .badDigest: .wrongDigest
         case .badValue("schema"): .badSchema
         case .badValue("footprint"): .badFootprint
-        case .badValue, .tooLarge: .badValue
+        case .badValue, .badPiece, .tooLarge: .badValue
         case .truncated, .badMagic, .badChecksum, .badLength, .voided: .damagedBatch
         }
     }

@@ -282,13 +282,7 @@ package struct PageApplier {
                 let header = try BatchHeader.parse(frame.batch)
                 try compareSeen(header, frame)
                 try keep(parts)
-                do {
-                    try take(pulled.content, header, header.certificates[0].footprint, frame, parts.last)
-                } catch WireError.badValue("piece") {
-                    throw AnnalsError(
-                        .corruptBatch, operation: "sync", "the entry at position \(parts.last) has pieces of different values",
-                        hint: "Nothing was applied")
-                }
+                try take(pulled.content, header, header.certificates[0].footprint, frame, parts.last)
                 try BufferedParts.clear(db)
                 for digest in pulled.digests { state.pass(digest) }
             case .batch(let frame, let indices):

@@ -56,7 +56,7 @@ package struct TransactionParts {
         var whole = try JoinedBody(first.reader, partsAtMost: count - number)
         var next = number + 1
         while !whole.isWhole {
-            guard next < count else { throw WireError.badValue("piece") }
+            guard next < count else { throw WireError.badPiece }
             try whole.add(read(next).reader)
             next += 1
         }
