@@ -1,3 +1,5 @@
+import AnnalsCore
+
 /// What a CREATE statement says, by its tokens.
 ///
 /// It is used only for facts that the schema tables do not provide: CHECK constraints, generated columns and the

@@ -1,3 +1,5 @@
+import AnnalsCore
+
 /// One token of SQL text, as SQLite's own tokenizer splits it.
 ///
 /// A keyword, a parenthesis or a semicolon inside a string, a quoted name or a comment does not count as one. An operator of

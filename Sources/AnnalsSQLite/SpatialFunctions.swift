@@ -1,3 +1,4 @@
+import AnnalsCore
 package import GRDB
 import GRDBSQLite
 

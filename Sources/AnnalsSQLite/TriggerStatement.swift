@@ -1,3 +1,5 @@
+import AnnalsCore
+
 /// The event that fires a trigger.
 package enum TriggerEvent: String, Hashable, Sendable {
     case insert

@@ -1,3 +1,4 @@
+import AnnalsCore
 package import AnnalsMerge
 import AnnalsSQLite
 

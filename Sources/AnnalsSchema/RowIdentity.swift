@@ -42,7 +42,7 @@ package struct IdentityRule: Hashable, Sendable {
         case .real(let real): Int64(exactly: real).map(Value.integer) ?? value
         case .text(let text):
             switch collation {
-            case "NOCASE": .text(ByteString(text.bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }))
+            case "NOCASE": .text(ByteString(text.bytes.map { $0.asciiLowercased }))
             case "RTRIM": .text(ByteString(Array(text.bytes[..<((text.bytes.lastIndex { $0 != 0x20 } ?? -1) + 1)])))
             default: value
             }

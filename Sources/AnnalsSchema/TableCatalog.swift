@@ -1,4 +1,4 @@
-import AnnalsSQLite
+import AnnalsCore
 
 /// The declared tables of a database, by name in any case.
 package struct TableCatalog: Sendable {

@@ -128,7 +128,7 @@ package struct FootprintHash: Sendable {
     }
 
     private static func fold(_ name: String) -> [UInt8] {
-        name.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
+        name.utf8.map { $0.asciiLowercased }
     }
 
     private static func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {

@@ -1,3 +1,4 @@
+import AnnalsCore
 package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB

@@ -1,3 +1,4 @@
+import AnnalsCore
 import AnnalsSchema
 import AnnalsSQLite
 package import GRDB

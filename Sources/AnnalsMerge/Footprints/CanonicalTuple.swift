@@ -31,7 +31,7 @@ package enum CanonicalTuple {
         case .binary:
             return value
         case .noCase:
-            return .text(ByteString(text.bytes.map { (65...90).contains($0) ? $0 + 32 : $0 }))
+            return .text(ByteString(text.bytes.map { $0.asciiLowercased }))
         case .rTrim:
             var bytes = text.bytes
             while bytes.last == 32 { bytes.removeLast() }

@@ -35,7 +35,7 @@ package struct MergePolicies: Sendable {
         }
 
         package func policy(ofColumn name: String) -> ColumnPolicy {
-            columns.isEmpty ? column : columns[name.asciiFolded] ?? column
+            columns.isEmpty ? column : columns[name.foldedIdentifier] ?? column
         }
 
         /// Whether the resolution of a conflict needs the whole row, before and after the incoming transaction.
@@ -80,8 +80,8 @@ package struct MergePolicies: Sendable {
 
     /// The policies of a table. The name is not case-sensitive.
     package subscript(table: String) -> Table {
-        get { tables.isEmpty ? standard : tables[table.asciiFolded] ?? standard }
-        set { tables[table.asciiFolded] = newValue }
+        get { tables.isEmpty ? standard : tables[table.foldedIdentifier] ?? standard }
+        set { tables[table.foldedIdentifier] = newValue }
     }
 }
 
@@ -103,13 +103,5 @@ package struct SQLConflict: Sendable {
         self.stored = stored
         self.incoming = incoming
         self.row = row
-    }
-}
-
-extension String {
-    /// The text with A–Z converted to a–z, as SQLite compares names.
-    var asciiFolded: String {
-        guard utf8.contains(where: { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }) else { return self }
-        return String(decoding: utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 }

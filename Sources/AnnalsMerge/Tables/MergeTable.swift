@@ -75,13 +75,13 @@ package final class MergeTable: Sendable {
     }
 
     package func columnIndex(of name: String) -> Int? {
-        let folded = name.asciiFolded
-        return columns.firstIndex { $0.name.asciiFolded == folded }
+        let folded = name.foldedIdentifier
+        return columns.firstIndex { $0.name.foldedIdentifier == folded }
     }
 
     package func columnIndex(ofCanonical name: String) -> Int? {
-        let folded = name.asciiFolded
-        return columns.firstIndex { $0.canonicalName.asciiFolded == folded }
+        let folded = name.foldedIdentifier
+        return columns.firstIndex { $0.canonicalName.foldedIdentifier == folded }
     }
 
     // MARK: Keys of rows

@@ -1,3 +1,4 @@
+import AnnalsCore
 import AnnalsSQLite
 import Foundation
 package import GRDB
