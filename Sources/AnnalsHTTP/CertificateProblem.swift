@@ -50,9 +50,4 @@ public enum CertificateProblem: String, Hashable, Sendable, CaseIterable {
         case .expired, .notYetValid, .wrongHost, .other: nil
         }
     }
-
-    /// The hint for the command line that belongs to a hint for apps. The error of a transport carries only the latter.
-    package static func commandHint(for hint: String) -> String? {
-        allCases.first { $0.hint == hint }?.commandHint
-    }
 }

@@ -225,7 +225,7 @@ public struct HTTPRelay: RelayTransport {
     }
 
     static func translate(_ error: HTTPError) -> TransportError {
-        if let problem = error.certificate { return .untrusted(error.message, hint: problem.hint) }
+        if let problem = error.certificate { return .untrusted(error.message, problem) }
         return switch error.kind {
         case .cancelled: .cancelled
         case .protocolError: .notARelay(error.message)

@@ -1,4 +1,5 @@
 public import AnnalsCore
+public import AnnalsHTTP
 public import AnnalsWire
 
 /// The connection of a replica to its relay. `HTTPRelay` is one implementation. Tests use one in memory.
@@ -87,8 +88,9 @@ public enum TransportError: Error, Sendable {
     case unreachable(String, wasSent: Bool)
     /// The connection was open, but no answer arrived in time. The relay may have seen the request.
     case unanswered(String)
-    /// The relay's certificate or key is not trusted. Nothing was sent. The values are the message and the hint.
-    case untrusted(String, hint: String)
+    /// The relay's certificate or key is not trusted. Nothing was sent. The values are the message and the problem, which has the
+    /// hint.
+    case untrusted(String, CertificateProblem)
     /// The relay refused the request with problem details.
     case problem(Problem, retryAfter: Duration?)
     /// The answer is not from a relay. It is, for example, a proxy's HTML page.

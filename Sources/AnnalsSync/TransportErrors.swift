@@ -49,9 +49,8 @@ extension TransportError {
                 .relayUnreachable, operation: "sync", "the relay does not answer: \(reason)",
                 hint: "The relay may be stopped or overloaded. Try again later",
                 isRetryable: true)
-        case .untrusted(let reason, let hint):
-            AnnalsError(
-                .relayUnreachable, operation: "connect", reason, hint: hint, commandHint: CertificateProblem.commandHint(for: hint))
+        case .untrusted(let reason, let problem):
+            AnnalsError(.relayUnreachable, operation: "connect", reason, hint: problem.hint, commandHint: problem.commandHint)
         case .notARelay(let reason):
             AnnalsError(
                 .notARelay, operation: "sync", "the address does not belong to an Annals relay: \(reason)", hint: "Check the address")

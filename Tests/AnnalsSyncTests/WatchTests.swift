@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsHTTP
 import AnnalsHistory
 import AnnalsStore
 import AnnalsTesting
@@ -239,11 +240,11 @@ struct WatchTests {
 
     @Test("who is not trusted ends it at the beginning; one that was in touch waits until its certificate is renewed")
     func notTrusted() async throws {
-        let expired = TransportError.untrusted("the certificate has expired", hint: "Renew it")
+        let expired = TransportError.untrusted("the certificate has expired", .expired)
         let wrong = try await Running(fault: expired)
         await #expect { try await wrong.task.value } throws: { error in
             guard let error = error as? AnnalsError else { return false }
-            return error.code == .relayUnreachable && !error.isRetryable && error.hint == "Renew it"
+            return error.code == .relayUnreachable && !error.isRetryable && error.hint == CertificateProblem.expired.hint
         }
 
         let running = try await Running { relay, _ in relay.fault = nil }
