@@ -127,6 +127,7 @@ struct DecisionTests {
             #expect(shown.map { $0["policy"] as? String } == ["updateWins", "yes", "sql: max(:stored, :incoming)"])
             for (text, words) in [
                 ("tables:\n  customer:\n    update: frobnicate\n", "no policy frobnicate"), ("tables: 3\n", "line 1"),
+                ("tables:\n  customer:\n    update: \"custom: mine\"\n", "no policy custom: mine"),
                 ("a: [", "not valid YAML"),
                 ("tables:\n  nobody:\n    update: sum\n", "no tracked table nobody"),
                 ("space:\n  delete: manual\ntables:\n  customer:\n    columns:\n      city: \"sql: max(\"\n", "SQLite refuses sql: max("),

@@ -57,9 +57,9 @@ package struct MergePolicies: Sendable {
     private var tables: [String: Table] = [:]
     /// Computes the expressions of `sql:` policies. Without it their values cannot be combined.
     package var evaluate: SQLEvaluator?
-    /// The closures of `custom:` policies, by name; no public call sets them. A sync that must rebase a change of a table
-    /// without its closure ends with an error (`missingResolver(of:)`). A join with rows does not check this: there the
-    /// stored row stays.
+    /// The closures of `custom:` policies, by name; no public call sets them. So a `custom:` policy cannot be set for a
+    /// space, and one that is in a log without its closure here is ignored. If the program's own policies name a closure
+    /// that is missing, a sync that must rebase a change of the table ends with an error (`missingResolver(of:)`).
     package var resolvers: [String: RowResolver] = [:]
 
     package init(standard: Table = Table()) {
@@ -74,7 +74,7 @@ package struct MergePolicies: Sendable {
 
     /// The name of the closure that a table's policy needs but that is not registered. nil if none is missing.
     package func missingResolver(of table: String) -> String? {
-        guard case .custom(let name)? = self[table].row, resolvers[name] == nil else { return nil }
+        guard let name = self[table].row?.closureName, resolvers[name] == nil else { return nil }
         return name
     }
 

@@ -8,8 +8,13 @@ package enum RowPolicy: Hashable, Sendable {
     case rollback
     /// The stored row wins, and the conflict waits for a user's decision.
     case manual
-    /// A closure of the program, by the name under which it was registered.
+    /// A closure of the program, by the name under which it was registered. Only code of this package can register one.
     case custom(String)
+
+    /// The name of the closure that the policy needs; nil if it needs none.
+    package var closureName: String? {
+        if case .custom(let name) = self { name } else { nil }
+    }
 }
 
 extension RowPolicy: LosslessStringConvertible {

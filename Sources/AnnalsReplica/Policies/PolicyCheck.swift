@@ -42,7 +42,7 @@ package struct PolicyCheck {
         case .update:
             if let policy = ColumnPolicy(name) {
                 if case .sql(let expression) = policy { try check(expression, table) }
-            } else if RowPolicy(name) == nil {
+            } else if RowPolicy(name).map({ $0.closureName != nil }) ?? true {
                 throw Self.unknown(setting, Self.updatePolicies)
             } else if setting.column != nil {
                 throw Self.usage("\(name) applies to whole rows: set it for a table or the space, not for a column")
@@ -68,7 +68,7 @@ package struct PolicyCheck {
 
     private static let updatePolicies = [
         "lastWriterWins", "mergeByPropertyStoreTrump", "mergeByPropertyObjectTrump", "sum", "min", "max", "union", "json", "text",
-        "sql: EXPRESSION", "overwrite", "rollback", "manual", "custom: NAME",
+        "sql: EXPRESSION", "overwrite", "rollback", "manual",
     ]
 
     private static func unknown(_ setting: PolicySetting, _ known: [String]) -> AnnalsError {
@@ -85,6 +85,10 @@ extension MergePolicies {
     /// space's policies. `base` has the program's own policies, which apply if no other policy is set.
     package init(_ inForce: [PolicyInForce], over base: MergePolicies) throws {
         self = base
+        // Nothing is known about a policy without its closure, so it changes nothing. A member cannot stop others with it.
+        let inForce = inForce.filter { policy in
+            RowPolicy(policy.setting.policy)?.closureName.map { base.resolvers[$0] != nil } ?? true
+        }
         guard !inForce.isEmpty else { return }
         let expressions = try PolicyExpression()
         evaluate = { expression, conflict in

@@ -23,8 +23,6 @@ import Testing
             guard let stored = conflict.stored.integer, let incoming = conflict.incoming.integer else { return nil }
             return .integer(stored + incoming)
         }
-        var custom = Line(name: "custom: name", policies: MergePolicies(standard: .init(row: .custom("name"))))
-        custom.policies.resolvers["name"] = { _ in .values(["n": .integer(99)]) }
         return [
             columns(.lastWriterWins), columns(.mergeByPropertyStoreTrump), columns(.mergeByPropertyObjectTrump), columns(.sum),
             columns(.min),
@@ -33,7 +31,7 @@ import Testing
             columns(.text, text("1\n2\n3\n", "A\n2\n3\n", "1\n2\nC\n")), sql,
             Line(name: "overwrite", policies: MergePolicies(standard: .init(row: .overwrite))),
             Line(name: "rollback", policies: MergePolicies(standard: .init(row: .rollback))),
-            Line(name: "manual", policies: MergePolicies(standard: .init(row: .manual))), custom,
+            Line(name: "manual", policies: MergePolicies(standard: .init(row: .manual))),
         ] + DeleteRule.allCases.map { Line(name: "delete: \($0.rawValue)", policies: MergePolicies(standard: .init(delete: $0))) }
             + UniqueRule.allCases.map { Line(name: "unique: \($0.rawValue)", policies: MergePolicies(standard: .init(unique: $0))) }
             + KeyRule.allCases.map { Line(name: "key: \($0.rawValue)", policies: MergePolicies(standard: .init(key: $0))) }
