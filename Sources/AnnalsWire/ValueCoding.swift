@@ -71,20 +71,18 @@ extension ByteWriter {
     }
 
     package mutating func text(_ content: UnsafeRawBufferPointer) {
-        if content.count <= ValueTag.shortTextBytes {
-            byte(ValueTag.shortText + UInt8(truncatingIfNeeded: content.count))
-        } else {
-            byte(ValueTag.text)
-            varint(content.count)
-        }
-        bytes(content)
+        self.content(content, ValueTag.text, short: ValueTag.shortText, upTo: ValueTag.shortTextBytes)
     }
 
     package mutating func blob(_ content: UnsafeRawBufferPointer) {
-        if content.count <= ValueTag.shortBlobBytes {
-            byte(ValueTag.shortBlob + UInt8(truncatingIfNeeded: content.count))
+        self.content(content, ValueTag.blob, short: ValueTag.shortBlob, upTo: ValueTag.shortBlobBytes)
+    }
+
+    private mutating func content(_ content: UnsafeRawBufferPointer, _ tag: UInt8, short: UInt8, upTo shortBytes: Int) {
+        if content.count <= shortBytes {
+            byte(short + UInt8(truncatingIfNeeded: content.count))
         } else {
-            byte(ValueTag.blob)
+            byte(tag)
             varint(content.count)
         }
         bytes(content)

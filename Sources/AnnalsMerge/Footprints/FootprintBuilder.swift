@@ -7,33 +7,26 @@ package import AnnalsWire
 /// tuple of the primary key and of the UNIQUE indexes that the change takes or gives up, and the transaction's id. The
 /// read set has the parent's tuple for every foreign key value that an insert or update sets.
 package struct FootprintBuilder {
+    /// The hashes of one table. Too many hashes become the whole table.
+    private struct HashSet {
+        private(set) var hashes: Set<UInt64> = []
+        private(set) var isWhole = false
+
+        mutating func insert(_ hash: UInt64) {
+            guard !isWhole else { return }
+            hashes.insert(hash)
+            if hashes.count > Footprint.hashesPerTable { insertAll() }
+        }
+
+        mutating func insertAll() {
+            isWhole = true
+            hashes = []
+        }
+    }
+
     private struct Hashes {
-        var writes: Set<UInt64> = []
-        var reads: Set<UInt64> = []
-        var writesWhole = false
-        var readsWhole = false
-
-        mutating func write(_ hash: UInt64) {
-            guard !writesWhole else { return }
-            writes.insert(hash)
-            if writes.count > Footprint.hashesPerTable { writeAll() }
-        }
-
-        mutating func writeAll() {
-            writesWhole = true
-            writes = []
-        }
-
-        mutating func read(_ hash: UInt64) {
-            guard !readsWhole else { return }
-            reads.insert(hash)
-            if reads.count > Footprint.hashesPerTable { readAll() }
-        }
-
-        mutating func readAll() {
-            readsWhole = true
-            reads = []
-        }
+        var writes = HashSet()
+        var reads = HashSet()
     }
 
     private let hash: FootprintHash
@@ -45,7 +38,7 @@ package struct FootprintBuilder {
     package init(transaction: TransactionID, key: FootprintKey = .none) {
         hash = FootprintHash(key: key)
         self.key = key
-        tables[hash.transactionGroup, default: Hashes()].write(hash.idHash(transaction))
+        tables[hash.transactionGroup, default: Hashes()].writes.insert(hash.idHash(transaction))
     }
 
     /// Adds one row's change. `old` and `new` have all stored columns. nil means that there was or is no row.
@@ -58,26 +51,26 @@ package struct FootprintBuilder {
             func isUnclaimed(_ index: TableHasher.Index) -> Bool {
                 !index.isCoarse && index.columnIndexes.contains(where: leftOut.contains) && !index.isSame(old, new)
             }
-            if hasher.indexes.contains(where: isUnclaimed) { tables[hasher.table, default: Hashes()].writeAll() }
-            for reference in hasher.references where isUnclaimed(reference) { tables[reference.table, default: Hashes()].readAll() }
+            if hasher.indexes.contains(where: isUnclaimed) { tables[hasher.table, default: Hashes()].writes.insertAll() }
+            for reference in hasher.references where isUnclaimed(reference) { tables[reference.table, default: Hashes()].reads.insertAll() }
         }
-        if tables[hasher.table]?.writesWhole != true {
-            hasher.writes(old, new) { hash in tables[hasher.table, default: Hashes()].write(hash) }
+        if tables[hasher.table]?.writes.isWhole != true {
+            hasher.writes(old, new) { hash in tables[hasher.table, default: Hashes()].writes.insert(hash) }
         }
-        hasher.reads(old, new) { table, hash in tables[table, default: Hashes()].read(hash) }
+        hasher.reads(old, new) { table, hash in tables[table, default: Hashes()].reads.insert(hash) }
     }
 
     /// The transaction adds to the schema. Such transactions conflict with each other, and with nothing else.
     package mutating func addSchema() {
-        tables[hash.schemaHash, default: Hashes()].write(hash.schemaHash)
+        tables[hash.schemaHash, default: Hashes()].writes.insert(hash.schemaHash)
     }
 
     package func finish() -> Footprint {
         let groups = tables.keys.sorted().map { table in
             let hashes = tables[table, default: Hashes()]
             return Footprint.Group(
-                table: table, writesWhole: hashes.writesWhole, readsWhole: hashes.readsWhole,
-                writes: hashes.writes.sorted(), reads: hashes.reads.sorted())
+                table: table, writesWhole: hashes.writes.isWhole, readsWhole: hashes.reads.isWhole,
+                writes: hashes.writes.hashes.sorted(), reads: hashes.reads.hashes.sorted())
         }
         return Footprint(keyID: key.id, groups: groups)
     }

@@ -4,8 +4,8 @@ import Foundation
 import Relay
 import RelayLog
 
-/// The storage of a relay's log, snapshots and tokens.
-struct RelayDataOption: ParsableArguments {
+/// Options for the storage of a relay's log, snapshots and tokens.
+struct RelayStorageOptions: ParsableArguments {
     @Option(help: "The relay's folder.", completion: .directory)
     var data: String?
     @Option(
@@ -15,14 +15,23 @@ struct RelayDataOption: ParsableArguments {
             """)
     var postgres: String?
 
+    static let missing = ValidationError("Give the relay's storage: either --data DIR or --postgres URL.")
+
     func validate() throws {
-        guard (data == nil) != (postgres == nil) else {
-            throw ValidationError("Give the relay's storage: either --data DIR or --postgres URL.")
-        }
+        guard data == nil || postgres == nil else { throw Self.missing }
+    }
+}
+
+/// The storage of a relay that exists already.
+struct RelayDataOption: ParsableArguments {
+    @OptionGroup var options: RelayStorageOptions
+
+    func validate() throws {
+        guard options.data != nil || options.postgres != nil else { throw RelayStorageOptions.missing }
     }
 
     var storage: RelayConfiguration.Storage {
-        postgres.map { .postgres($0) } ?? .directory(data ?? "")
+        options.postgres.map { .postgres($0) } ?? .directory(options.data ?? "")
     }
 
     /// Opens an existing storage; a missing folder is not created. Throws `AnnalsError` with `.fileNotFound`.

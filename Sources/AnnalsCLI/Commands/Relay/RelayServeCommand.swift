@@ -25,14 +25,7 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
 
     @Option(help: "A file with settings; Config/relay.yaml explains each. Flags and ANNALS_RELAY_… override it.", completion: .file())
     var config: String?
-    @Option(help: "The relay's folder.", completion: .directory)
-    var data: String?
-    @Option(
-        help: """
-            The address of a PostgreSQL database instead of a folder: a URL or name=value pairs. Any number of relays can use it. \
-            Put a password in ~/.pgpass or PGPASSFILE.
-            """)
-    var postgres: String?
+    @OptionGroup var storage: RelayStorageOptions
     @Option(help: "HOST:PORT; port 0 selects a free port. (default: 127.0.0.1:8640)")
     var listen: String?
     @Flag(name: .customLong("no-auth"), help: "Require no token; only on this machine's own address.")
@@ -71,15 +64,12 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
     @OptionGroup var output: PlainOutputOptions
 
     func validate() throws {
-        guard data == nil || postgres == nil else { throw Self.noStorage }
         if (tlsCert == nil) != (tlsKey == nil) { throw ValidationError("Give --tls-cert and --tls-key together.") }
         for (name, text) in [("keep", keep), ("retention", retention), ("silence", silence)] {
             guard let text, Lifetime(argument: text) == nil else { continue }
             throw ValidationError("The value '\(text)' is invalid for '--\(name)': give a duration such as 12h or 30d.")
         }
     }
-
-    private static let noStorage = ValidationError("Give the relay's storage: either --data DIR or --postgres URL.")
 
     private static func noStorage(in file: String) -> any Error {
         AnnalsError(
@@ -90,8 +80,8 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
     /// The values of the flags, by the names of the settings.
     private var flags: [String: String] {
         var flags: [String: String] = [:]
-        flags["data"] = data
-        flags["postgres"] = postgres
+        flags["data"] = storage.data
+        flags["postgres"] = storage.postgres
         flags["listen"] = listen
         flags["no-auth"] = noAuth ? "true" : nil
         flags["allow-plaintext"] = allowPlaintext ? "true" : nil
@@ -113,7 +103,7 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
     func run() async throws {
         let console = output.console
         let settings = try await RelaySettings.read(flags: flags, environment: ProcessInfo.processInfo.environment, file: config)
-        guard settings.hasStorage else { throw config.map(Self.noStorage(in:)) ?? Self.noStorage }
+        guard settings.hasStorage else { throw config.map(Self.noStorage(in:)) ?? RelayStorageOptions.missing }
         let isListening = AtomicFlag()
         let server = try RelayServer(
             configuration: settings.configuration,
