@@ -5,16 +5,19 @@ internal import Hummingbird
 internal import Logging
 internal import RelayLog
 
-/// The outermost middleware. It converts each error to problem details, adds the request's id to each answer, and
-/// writes one line for each request to the log, without bodies, tokens or queries.
+/// The outermost middleware. It finds the client's address, converts each error to problem details, adds the request's
+/// id to each answer, and writes one line for each request to the log, without bodies, secrets or queries.
 struct ProblemMiddleware: RouterMiddleware {
     let routes: RouteTable
     let metrics: RelayMetrics
+    var proxies = TrustedProxies()
 
     func handle(
         _ request: Request, context: RelayRequestContext, next: (Request, RelayRequestContext) async throws -> Response
     ) async throws -> Response {
         let start = ContinuousClock.now
+        var context = context
+        context.address = proxies.client(of: context.peer, forwarded: request.headers[values: .forwardedFor])
         var response: Response
         var reason: String?
         do {
@@ -72,9 +75,26 @@ struct ProblemMiddleware: RouterMiddleware {
         ]
         metadata["route"] = context.endpointPath.map { "\($0)" }
         metadata["bytes"] = response.body.contentLength.map { "\($0)" }
-        metadata["space"] = context.parameters.get("space").map { "\($0)" }
+        metadata["space"] = context.parameters.get("space").map { "\(LogText.of($0))" }
         metadata["code"] = reason.map { "\($0)" }
+        metadata.merge(Self.sender(of: request, context)) { $1 }
         context.logger.log(level: level, "request", metadata: metadata)
+    }
+
+    /// Who sent the request: the number of the token or the subject, the replica, the address and the program. A client
+    /// can name any replica and program.
+    private static func sender(of request: Request, _ context: RelayRequestContext) -> Logger.Metadata {
+        var metadata: Logger.Metadata = [:]
+        switch context.access {
+        case .none, .everything: break
+        case .token(let grant): metadata["token"] = "\(grant.id)"
+        case .webToken(let grant): metadata["subject"] = "\(LogText.of(grant.subject))"
+        }
+        if let replica = try? request.replica() { metadata["replica"] = "\(replica)" }
+        if !context.address.isEmpty { metadata["peer"] = "\(context.address)" }
+        if context.peer != context.address { metadata["proxy"] = "\(context.peer)" }
+        metadata["program"] = request.headers[.userAgent].map { "\(LogText.of($0))" }
+        return metadata
     }
 }
 

@@ -16,6 +16,8 @@ package struct RelayConfiguration: Sendable {
     package var noAuthorization: Bool
     /// Listens on other addresses than loopback without encryption, for a proxy with TLS in front.
     package var allowPlaintext: Bool
+    /// The proxies that may name the client's address in `X-Forwarded-For`.
+    package var trustedProxies = TrustedProxies()
     /// Serves HTTPS with this certificate instead of HTTP.
     package var tls: TLSFiles?
     /// A file with a token that is valid only for `/metrics`; nil: only an operator's token is accepted.

@@ -5,24 +5,39 @@ internal import Foundation
 internal import Hummingbird
 internal import Logging
 internal import RelayLog
+internal import Synchronization
 
 /// The context of one request.
 struct RelayRequestContext: RequestContext {
     var coreContext: CoreRequestContextStorage
-    var access = Access.none
-    /// The address of the client; empty if unknown.
-    let address: String
+    private let sender = Sender()
+    /// The address of the client; empty if unknown. Behind a trusted proxy it is what the proxy says.
+    var address: String
+    /// The address at the other end of the connection; empty if unknown.
+    let peer: String
     /// The request's id in the answer and in the log.
     let requestID: String
 
     init(source: ApplicationRequestContextSource) {
         coreContext = CoreRequestContextStorage(source: source)
-        address = source.channel.remoteAddress?.ipAddress ?? ""
+        peer = source.channel.remoteAddress?.ipAddress ?? ""
+        address = peer
         // Hummingbird stores its id only in the logger, and a log handler without metadata drops it.
         requestID = source.logger[metadataKey: "hb.request.id"].map { "\($0)" } ?? RequestID().description
     }
 
+    /// The copies of a context share the sender: the outermost middleware logs it, and an inner one checks its token.
+    private final class Sender: Sendable {
+        let access = Mutex(Access.none)
+    }
+
     /// The permissions of the sender.
+    var access: Access {
+        get { sender.access.withLock { $0 } }
+        set { sender.access.withLock { $0 = newValue } }
+    }
+
+    /// The permissions of a sender.
     enum Access: Sendable {
         case none
         /// The relay is open.
@@ -145,6 +160,7 @@ extension HTTPField.Name {
     static let snapshot = HTTPField.Name(Endpoints.Header.snapshot)!
     static let time = HTTPField.Name(Endpoints.Header.time)!
     static let requestID = HTTPField.Name("X-Request-ID")!
+    static let forwardedFor = HTTPField.Name("X-Forwarded-For")!
     static let lastEventID = HTTPField.Name("Last-Event-ID")!
     static let accelBuffering = HTTPField.Name("X-Accel-Buffering")!
 }

@@ -40,7 +40,7 @@ enum Routes {
             table.add(path, methods + (methods.contains(.get) ? [.head] : []))
         }
         let router = Router(context: RelayRequestContext.self, options: .autoGenerateHeadEndpoints)
-        router.add(middleware: ProblemMiddleware(routes: table, metrics: metrics))
+        router.add(middleware: ProblemMiddleware(routes: table, metrics: metrics, proxies: configuration.trustedProxies))
         let publicPaths = Set(open.map(\.0))
         let middleware = AuthorizationMiddleware(authorizer: authorizer, rate: RateLimit(limits: limits, clock: log.clock)) {
             path in

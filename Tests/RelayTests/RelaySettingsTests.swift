@@ -97,6 +97,7 @@ import Yams
             "tls": ["tls.certificate", "tls.key"], "metricsTokenFile": ["metrics-token-file"], "limits": [],
             "webTokens": ["jwt.keys", "jwt.issuer", "jwt.audience", "jwt.claim", "jwt.leeway-seconds"],
             "purge": ["purge.enabled", "purge.keep", "purge.retention", "purge.silence"], "autoVoid": ["auto-void"],
+            "trustedProxies": ["trusted-proxies"],
         ]
         func labels(_ value: Any) -> Set<String> { Set(Mirror(reflecting: value).children.compactMap(\.label)) }
         #expect(labels(RelayConfiguration(storage: .directory(""))) == Set(settings.keys))
@@ -113,6 +114,7 @@ import Yams
             "purge.enabled": "false", "purge.keep": "3h", "purge.retention": "4d", "purge.silence": "5w", "jwt.keys": "k",
             "jwt.issuer": "i",
             "jwt.audience": "a", "jwt.claim": "c", "jwt.leeway-seconds": "7", "auto-void": "2",
+            "trusted-proxies": "127.0.0.1, fd00::/8",
         ]
         for setting in RelaySetting.all {
             let value = try #require(values[setting.name] ?? (setting.name.hasPrefix("limits.") ? "77" : nil), "\(setting.name)")
@@ -158,6 +160,9 @@ import Yams
         await expectRefused("no-auth: maybe\n", "no-auth", "true or false")
         await expectRefused("log-level: loud\n", "log-level", "loud")
         await expectRefused("listen: nowhere\n", "listen", "HOST:PORT")
+        for wrong in ["proxy", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/8/9", "10.0.0.1,", "fd00::/129", "10.0.0.0/-1", "10.0.0.0/+8"] {
+            await expectRefused("trusted-proxies: \"\(wrong)\"\n", "trusted-proxies", "line 1", "10.0.0.0/8")
+        }
         await expectRefused("- listen\n", "is not a mapping of settings")
         await expectRefused("listen: a\nlisten: b\n", "listen")
         await expectRefused("a: b: c\n\t- x", "YAML")

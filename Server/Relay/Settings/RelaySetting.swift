@@ -57,6 +57,14 @@ struct RelaySetting: Sendable {
             },
             text(data, \.data), text(postgres, \.postgres), flag("no-auth", \.noAuthorization), flag("allow-plaintext", \.allowPlaintext),
             RelaySetting(
+                name: "trusted-proxies", kind: "a list of addresses or networks such as 127.0.0.1, 10.0.0.0/8",
+                get: { $0.trustedProxies.text }
+            ) { settings, text in
+                guard let proxies = TrustedProxies(text) else { return false }
+                settings.trustedProxies = proxies
+                return true
+            },
+            RelaySetting(
                 name: "log-level", kind: "trace, debug, info, notice, warning, error or critical", get: { $0.logLevel.rawValue }
             ) { settings, text in
                 guard let level = Logger.Level(rawValue: text) else { return false }

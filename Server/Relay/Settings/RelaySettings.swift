@@ -21,6 +21,7 @@ package struct RelaySettings: Sendable {
     var postgres = ""
     var noAuthorization = false
     var allowPlaintext = false
+    var trustedProxies = TrustedProxies()
     /// Empty if the relay serves HTTP, like the next one.
     var tlsCertificate = ""
     var tlsKey = ""
@@ -100,6 +101,7 @@ package struct RelaySettings: Sendable {
             allowPlaintext: allowPlaintext, limits: limits)
         configuration.purge = purges ? rules : nil
         configuration.autoVoid = autoVoid
+        configuration.trustedProxies = trustedProxies
         if !(tlsCertificate.isEmpty && tlsKey.isEmpty) { configuration.tls = TLSFiles(certificate: tlsCertificate, key: tlsKey) }
         configuration.metricsTokenFile = metricsTokenFile.isEmpty ? nil : metricsTokenFile
         let usesWebTokens = !(webTokens.keys.isEmpty && webTokens.issuer.isEmpty && webTokens.audience.isEmpty)
