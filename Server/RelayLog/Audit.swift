@@ -3,8 +3,8 @@ internal import Foundation
 
 /// Who performed an operator's action.
 package enum Operator: Sendable, Hashable {
-    /// A person with the command line tool and access to the storage of the relay.
-    case commandLine
+    /// A person with the command line tool and access to the storage of the relay, by the system's name of the user.
+    case commandLine(user: String)
     /// The holder of the token with this number.
     case token(Int64)
     /// A subject of an identity provider.
@@ -38,7 +38,8 @@ package struct AuditLine: Sendable, Hashable {
     package var number: Int64
     /// Milliseconds since 1970.
     package var time: Int64
-    /// `cli`, `token 3 (laptop)` with the token's label, `subject ada` of an identity provider, `anyone`, or `automatic`.
+    /// `cli (ann)` with the system's user, `token 3 (laptop)` with the token's label, `subject ada` of an identity
+    /// provider, `anyone`, or `automatic`.
     package var actor: String
     /// The raw value of an `OperatorAction`; a newer program may have written one that is not in the enum.
     package var action: String

@@ -143,7 +143,7 @@ struct JSONShapeTests {
             try await shop.succeed("relay", "retire", "till", "--data", "relay-data", "--space", "shop")
             let audit = try await shop.succeed("relay", "audit", "--data", "relay-data", "--json").objects()
             #expect(audit.map { $0["action"] as? String } == ["replica-retire", "token-create"])
-            #expect(audit.allSatisfy { $0["actor"] as? String == "cli" && $0["outcome"] as? String == "done" })
+            #expect(audit.allSatisfy { ($0["actor"] as? String)?.hasPrefix("cli (") == true && $0["outcome"] as? String == "done" })
             #expect(try await shop.succeed("relay", "audit", "--data", "relay-data", "--space", "shop", "--json").objects().count == 1)
             try await shop.fail(64, "--limit must be 1 or more", "relay", "audit", "--data", "relay-data", "--limit", "0")
         }

@@ -46,7 +46,7 @@ import Testing
         try await fill(log, .shop)
         let one = try await rows(log)
         try await fill(log, .other)
-        let deletion = try await log.deleteSpace(.shop, by: .commandLine)
+        let deletion = try await log.deleteSpace(.shop, by: .commandLine(user: "ann"))
         #expect(
             deletion.head == Position(5) && deletion.snapshotBytes == Int64(TestSnapshot.bytes([1, 2, 3]).count) && deletion.logBytes > 500)
         #expect(try await rows(log) == one)
@@ -54,7 +54,7 @@ import Testing
         #expect(try await log.spaces() == [.other])
         #expect(try await log.pull(from: .other, after: .zero).frames.count == 5)
         let line = try #require(try await log.audit(limit: 10).first)
-        #expect(line.action == "space-delete" && line.space == .shop && line.actor == "cli" && line.subject.hasPrefix("head 5, "))
+        #expect(line.action == "space-delete" && line.space == .shop && line.actor == "cli (ann)" && line.subject.hasPrefix("head 5, "))
         await #expect(throws: RelayLogError.self) { try await log.deleteSpace(.shop) }
         await log.close()
     }

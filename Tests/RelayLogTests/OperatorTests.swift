@@ -116,7 +116,7 @@ enum BeforeOperators {
         try await push(&replica, 3)
         clock.advance(milliseconds: 1)
         log.note(replica.id, named: "till", at: Position(3), in: .shop)
-        let (secret, token) = try await log.tokens.create(label: "laptop", space: .shop, scope: .admin, by: .commandLine)
+        let (secret, token) = try await log.tokens.create(label: "laptop", space: .shop, scope: .admin, by: .commandLine(user: "ann"))
         let boss = Operator.token(token.id)
         #expect(try await log.retire(replica.id, of: .shop, by: boss))
         #expect(try await log.retire(ReplicaID(high: 1, low: 2), of: .shop, by: boss) == false)
@@ -124,11 +124,11 @@ enum BeforeOperators {
         try await snapshot(3)
         _ = try await log.purge(.shop, .asked(keep: 0, isForced: true), commits: false, by: boss)
         _ = try await log.purge(.shop, .asked(keep: 0, isForced: true), by: boss)
-        #expect(try await log.tokens.revoke(99, by: .commandLine) == false)
-        #expect(try await log.tokens.revoke(token.id, by: .commandLine))
+        #expect(try await log.tokens.revoke(99, by: .commandLine(user: "ann")) == false)
+        #expect(try await log.tokens.revoke(token.id, by: .commandLine(user: "ann")))
         let lines = try await log.audit(limit: 100).reversed()
         let name = "token 1 (laptop)"
-        #expect(lines.map(\.actor) == ["cli", name, name, "anyone", name, "cli", "cli"])
+        #expect(lines.map(\.actor) == ["cli (ann)", name, name, "anyone", name, "cli (ann)", "cli (ann)"])
         #expect(
             lines.map(\.action) == [
                 "token-create", "replica-retire", "replica-retire", "space-purge", "space-purge", "token-revoke", "token-revoke",
@@ -152,7 +152,7 @@ enum BeforeOperators {
     }
 
     @Test func `a transaction that is run again, since its connection was lost, leaves one line`() async throws {
-        let entry = AuditEntry(.spacePurge, by: .commandLine, space: .shop, at: 1)
+        let entry = AuditEntry(.spacePurge, by: .commandLine(user: "ann"), space: .shop, at: 1)
         for _ in 0..<2 {
             try await log.database.storage.write { db in try AuditStorage.add(entry, subject: "it", outcome: "done", in: db) }
         }

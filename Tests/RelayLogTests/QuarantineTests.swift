@@ -44,13 +44,13 @@ import Testing
     /// Like the operator's command, in a process beside the relay.
     private func quarantine(_ owner: ReplicaOwner = ann) async throws {
         let beside = try TestStorage.database(directory.path)
-        let quarantine = try await beside.quarantine(owner.text, of: .shop, now: clock.now, by: .commandLine)
+        let quarantine = try await beside.quarantine(owner.text, of: .shop, now: clock.now, by: .commandLine(user: "ann"))
         #expect(quarantine.owner == owner.text)
         try beside.close()
     }
 
     private func lift(_ owner: ReplicaOwner = ann) async throws -> Bool {
-        try await log.database.liftQuarantine(of: owner.text, in: .shop, now: clock.now, by: .commandLine)
+        try await log.database.liftQuarantine(of: owner.text, in: .shop, now: clock.now, by: .commandLine(user: "ann"))
     }
 
     @Test func `while the relay serves, its pushes are refused until it is lifted, and those of others and elsewhere are not`() async throws
@@ -207,7 +207,7 @@ import Testing
         let since = clock.now
         clock.advance(milliseconds: 5)
         // A second quarantine keeps the time of the first one.
-        #expect(try await log.database.quarantine(Self.ann.text, of: .shop, now: clock.now, by: .commandLine).since == since)
+        #expect(try await log.database.quarantine(Self.ann.text, of: .shop, now: clock.now, by: .commandLine(user: "ann")).since == since)
         let summary = try #require(try await log.summaries(limit: 1).spaces.first)
         #expect(summary.quarantines == [Quarantine(owner: Self.ann.text, since: since)])
         #expect(try await lift())
@@ -215,7 +215,7 @@ import Testing
         #expect(try await log.database.quarantines(of: .shop).isEmpty)
         let lines = try await log.audit(of: .shop, limit: 9).reversed()
         #expect(lines.map(\.action) == ["owner-quarantine", "owner-quarantine", "owner-lift", "owner-lift"])
-        #expect(lines.allSatisfy { $0.subject == "subject ann" && $0.actor == "cli" })
+        #expect(lines.allSatisfy { $0.subject == "subject ann" && $0.actor == "cli (ann)" })
         #expect(lines.map(\.outcome) == ["done", "already quarantined", "done", "not quarantined"])
         try await quarantine()
         _ = try await log.deleteSpace(.shop)

@@ -75,7 +75,7 @@ import Testing
         let digests = try await push(&one, count: 5)
         for position in [2, 4] { #expect(try await report(Int64(position), digests[position - 1], by: 7) == .recorded) }
         let beside = try TestStorage.database(directory.path)
-        let outcome = try await beside.void(.reported, of: .shop, withLater: false, now: clock.now, by: .commandLine)
+        let outcome = try await beside.void(.reported, of: .shop, withLater: false, now: clock.now, by: .commandLine(user: "ann"))
         #expect(outcome.voided.flatMap(\.voided) == [Position(4), Position(2)] && outcome.refused.isEmpty)
         #expect(try await log.reports(of: .shop, limit: 10).isEmpty)
         #expect(try await beside.void(.reported, of: .shop, withLater: false, now: clock.now).voided.isEmpty)

@@ -121,17 +121,17 @@ import Testing
     }
 
     @Test func `a token that renews another is made whole, or not at all`() async throws {
-        let (_, old) = try await tokens.create(label: "till", space: .shop, scope: .read, by: .commandLine)
-        let (secret, record) = try #require(try await tokens.renew(old.id, lifetimeMilliseconds: 1000, by: .commandLine))
-        let again = try #require(try await tokens.renew(record.id, by: .commandLine)).record
+        let (_, old) = try await tokens.create(label: "till", space: .shop, scope: .read, by: .commandLine(user: "ann"))
+        let (secret, record) = try #require(try await tokens.renew(old.id, lifetimeMilliseconds: 1000, by: .commandLine(user: "ann")))
+        let again = try #require(try await tokens.renew(record.id, by: .commandLine(user: "ann"))).record
         #expect(record.holder == old.id && again.holder == old.id && record.label == "till" && record.space == .shop)
         let granted = try await grant(secret)
         #expect(granted?.holder == old.id && granted?.scope == .read)
         #expect(try await tokens.list().map(\.holder) == [nil, old.id, old.id])
-        #expect(try await tokens.renew(99, by: .commandLine) == nil)
+        #expect(try await tokens.renew(99, by: .commandLine(user: "ann")) == nil)
         #expect(try await tokens.revoke(old.id))
         // Its replicas may belong to other owners now.
-        await #expect(throws: TokenStore.Refusal.isRevoked) { try await tokens.renew(old.id, by: .commandLine) }
+        await #expect(throws: TokenStore.Refusal.isRevoked) { try await tokens.renew(old.id, by: .commandLine(user: "ann")) }
         #expect(try await tokens.list().count == 3)
         let lines = try await database.audit(limit: 9).reversed()
         #expect(lines.map(\.subject) == ["token 1 (till), read", "token 2 (till), read, renews 1", "token 3 (till), read, renews 2"])

@@ -172,10 +172,10 @@ import Testing
         _ = try await push(&one, .writing(1))
         _ = try await push(&one, .writing(2))
         for position in [7, 2, 2] as [Int64] {
-            _ = try? await log.database.void(Position(position), of: .shop, withLater: false, now: clock.now, by: .commandLine)
+            _ = try? await log.database.void(Position(position), of: .shop, withLater: false, now: clock.now, by: .commandLine(user: "ann"))
         }
         let lines = try await log.audit(limit: 9).reversed()
-        #expect(lines.map(\.action) == ["entry-void", "entry-void", "entry-void"] && lines.allSatisfy { $0.actor == "cli" })
+        #expect(lines.map(\.action) == ["entry-void", "entry-void", "entry-void"] && lines.allSatisfy { $0.actor == "cli (ann)" })
         #expect(lines.map(\.subject) == ["7", "2 by \(one.id)", "2"])
         #expect(lines.map(\.outcome) == ["no such position", "done", "already void"])
         await log.close()

@@ -70,8 +70,8 @@ import Testing
     @Test func `who administers one space sees and does what concerns that one`() async throws {
         let fixture = try RelayFixture(noAuthorization: false)
         for name in [SpaceName.shop, .other] { _ = try await fixture.log.createSpace(name) }
-        let (secret, own) = try await fixture.log.tokens.create(space: .shop, scope: .admin, by: .commandLine)
-        let (_, all) = try await fixture.log.tokens.create(scope: .read, by: .commandLine)
+        let (secret, own) = try await fixture.log.tokens.create(space: .shop, scope: .admin, by: .commandLine(user: "ann"))
+        let (_, all) = try await fixture.log.tokens.create(scope: .read, by: .commandLine(user: "ann"))
         try await fixture.run { client in
             let client = client.with(token: secret)
             struct Spaces: Decodable {
@@ -109,7 +109,7 @@ import Testing
             }
             let lines: Lines = try audit.json()
             #expect(lines.lines.allSatisfy { $0.space == "shop" } && lines.lines.count == 4)
-            #expect(lines.lines.first?.actor == "token 1" && lines.lines.last?.actor == "cli")
+            #expect(lines.lines.first?.actor == "token 1" && lines.lines.last?.actor == "cli (ann)")
             #expect(!String(decoding: audit.bytes, as: UTF8.self).contains("ann_"))
         }
     }

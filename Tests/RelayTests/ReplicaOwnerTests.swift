@@ -117,7 +117,7 @@ import Testing
             var (mine, theirs) = (TestReplica(1), TestReplica(2))
             #expect(try await push(&mine, client, one.secret).status == .ok)
             let beside = try TestStorage.database(fixture.directory.path)
-            _ = try await beside.quarantine("token \(one.id)", of: .shop, now: clock.now, by: .commandLine)
+            _ = try await beside.quarantine("token \(one.id)", of: .shop, now: clock.now, by: .commandLine(user: "ann"))
             let problem = try await push(&mine, client, one.secret).expectProblem(403, "quarantined")
             #expect(problem.detail == "The relay's operator has quarantined token \(one.id) in the space shop: it can read but not write")
             #expect(problem.hint?.contains("annals relay quarantine --lift") == true)
@@ -133,7 +133,7 @@ import Testing
             }
             #expect(seen[0].contains("\"quarantined\":[{\"owner\":\"token \(one.id)\",\"since\":\(clock.now)}]"), "\(seen[0])")
             #expect(seen[1].contains("\"quarantined\":\(clock.now)"), "\(seen[1])")
-            _ = try await beside.liftQuarantine(of: "token \(one.id)", in: .shop, now: clock.now, by: .commandLine)
+            _ = try await beside.liftQuarantine(of: "token \(one.id)", in: .shop, now: clock.now, by: .commandLine(user: "ann"))
             try beside.close()
             #expect(try await push(&mine, client, one.secret).status == .ok)
         }

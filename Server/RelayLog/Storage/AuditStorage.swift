@@ -16,16 +16,18 @@ enum AuditStorage {
     /// The line keeps the label that the token has now.
     private static func name(of actor: Operator, in db: any LogConnection) throws -> String {
         switch actor {
-        case .commandLine: return "cli"
+        case .commandLine(let user): return "cli (\(printable(user)))"
         case .anyone: return "anyone"
         case .automatic: return "automatic"
-        case .subject(let name):
-            return "subject "
-                + String(String.UnicodeScalarView(name.unicodeScalars.filter { $0.properties.generalCategory != .control }.prefix(100)))
+        case .subject(let name): return "subject \(printable(name))"
         case .token(let id):
             let label = try db.row("SELECT label FROM annals_tokens WHERE id = ?1", [id])?.text(0) ?? ""
             return label.isEmpty ? "token \(id)" : "token \(id) (\(label))"
         }
+    }
+
+    private static func printable(_ name: String) -> String {
+        String(String.UnicodeScalarView(name.unicodeScalars.filter { $0.properties.generalCategory != .control }.prefix(100)))
     }
 
     static func lines(of space: SpaceName?, before: Int64, limit: Int, in db: any LogConnection) throws -> [AuditLine] {

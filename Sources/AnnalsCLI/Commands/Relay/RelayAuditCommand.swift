@@ -8,7 +8,7 @@ struct RelayAuditCommand: AsyncParsableCommand {
         abstract: "List the actions of a relay's operators, newest first; works while the relay runs.",
         discussion: """
             Tokens created and revoked, replicas retired and released, spaces purged, entries voided: by whom (a token's number and \
-            label, or `cli`), when, and with which outcome. Voids by auto-void are listed as `automatic`; \
+            label, or `cli` and the system's user), when, and with which outcome. Voids by auto-void are listed as `automatic`; \
             hourly purges are not listed.
 
             Example:

@@ -44,7 +44,7 @@ struct RelayDeleteCommand: AsyncParsableCommand {
             }
         }
         let deletion = try await RelayReplicas.found(space) {
-            try await database.deleteSpace(space, now: RelayReplicas.now, by: .commandLine)
+            try await database.deleteSpace(space, now: RelayReplicas.now, by: .thisUser)
         }
         if output.json {
             return console.print(

@@ -34,7 +34,7 @@ struct RelayPurgeCommand: AsyncParsableCommand {
         defer { try? database.close() }
         let (rules, dryRun) = (PurgeRules.asked(keep: keep?.milliseconds, isForced: force), dryRun)
         let outcome = try await RelayReplicas.found(space) {
-            try await database.purge(space, rules, now: RelayReplicas.now, commits: !dryRun, by: .commandLine)
+            try await database.purge(space, rules, now: RelayReplicas.now, commits: !dryRun, by: .thisUser)
         }
         if output.json { return console.print(json(outcome)) }
         console.print(line(outcome))

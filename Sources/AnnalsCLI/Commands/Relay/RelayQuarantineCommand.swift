@@ -35,7 +35,7 @@ struct RelayQuarantineCommand: AsyncParsableCommand {
         let called = PrintableText.of(ReplicaOwner.shown(owner))
         if lift {
             let isLifted = try await RelayReplicas.found(space) {
-                try await database.liftQuarantine(of: owner, in: space, now: RelayReplicas.now, by: .commandLine)
+                try await database.liftQuarantine(of: owner, in: space, now: RelayReplicas.now, by: .thisUser)
             }
             guard isLifted else {
                 throw AnnalsError(.fileNotFound, "\(called) is not quarantined in the space \(space)", hint: "See annals relay spaces")
@@ -43,7 +43,7 @@ struct RelayQuarantineCommand: AsyncParsableCommand {
             show(called, since: nil, "\(space): \(called) may write again")
         } else {
             let quarantine = try await RelayReplicas.found(space) {
-                try await database.quarantine(owner, of: space, now: RelayReplicas.now, by: .commandLine)
+                try await database.quarantine(owner, of: space, now: RelayReplicas.now, by: .thisUser)
             }
             show(called, since: quarantine.since, "\(space): \(called) is quarantined: it may read but not write")
         }

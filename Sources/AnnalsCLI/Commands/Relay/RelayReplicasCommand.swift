@@ -61,7 +61,7 @@ struct RelayRetireCommand: AsyncParsableCommand {
 
     func run() async throws {
         let record = try await which.with { database, replica in
-            _ = try await database.retire(replica, of: which.space, now: RelayReplicas.now, by: .commandLine)
+            _ = try await database.retire(replica, of: which.space, now: RelayReplicas.now, by: .thisUser)
         }
         if output.json {
             output.console.print(RelayReplicas.json(record))
@@ -89,7 +89,7 @@ struct RelayReleaseCommand: AsyncParsableCommand {
 
     func run() async throws {
         let record = try await which.with { database, replica in
-            _ = try await database.release(replica, of: which.space, now: RelayReplicas.now, by: .commandLine)
+            _ = try await database.release(replica, of: which.space, now: RelayReplicas.now, by: .thisUser)
         }
         if output.json {
             output.console.print(RelayReplicas.json(record))

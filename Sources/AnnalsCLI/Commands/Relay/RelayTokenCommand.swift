@@ -53,10 +53,10 @@ struct RelayTokenCreateCommand: AsyncParsableCommand {
     private func make(_ tokens: TokenStore) async throws -> (secret: String, record: TokenRecord) {
         guard let renews else {
             return try await tokens.create(
-                label: label ?? "", space: space, scope: scope ?? .write, lifetimeMilliseconds: expires?.milliseconds, by: .commandLine)
+                label: label ?? "", space: space, scope: scope ?? .write, lifetimeMilliseconds: expires?.milliseconds, by: .thisUser)
         }
         do {
-            let renewed = try await tokens.renew(renews, lifetimeMilliseconds: expires?.milliseconds, by: .commandLine)
+            let renewed = try await tokens.renew(renews, lifetimeMilliseconds: expires?.milliseconds, by: .thisUser)
             guard let renewed else { throw AnnalsError(.fileNotFound, "there is no token \(renews)", hint: "See annals relay token list") }
             return renewed
         } catch TokenStore.Refusal.isRevoked {
@@ -112,7 +112,7 @@ struct RelayTokenRevokeCommand: AsyncParsableCommand {
         let database = try folder.openExisting()
         defer { try? database.close() }
         let tokens = TokenStore(database: database)
-        guard try await tokens.revoke(id, by: .commandLine) else {
+        guard try await tokens.revoke(id, by: .thisUser) else {
             throw AnnalsError(.fileNotFound, "token \(id) does not exist, or was revoked before", hint: "See annals relay token list")
         }
         if output.json {

@@ -66,7 +66,7 @@ struct RelayVoidCommand: AsyncParsableCommand {
     private func void(_ position: Position, in database: RelayDatabase) async throws {
         do {
             let outcome = try await RelayReplicas.found(space) {
-                try await database.void(position, of: space, withLater: withLater, now: RelayReplicas.now, by: .commandLine)
+                try await database.void(position, of: space, withLater: withLater, now: RelayReplicas.now, by: .thisUser)
             }
             show(outcome)
         } catch let refusal as VoidRefusal {
@@ -89,7 +89,7 @@ struct RelayVoidCommand: AsyncParsableCommand {
         var refused: [AnnalsError] = []
         for selection in selections {
             let outcome = try await RelayReplicas.found(space) {
-                try await database.void(selection, of: space, withLater: withLater, now: RelayReplicas.now, by: .commandLine)
+                try await database.void(selection, of: space, withLater: withLater, now: RelayReplicas.now, by: .thisUser)
             }
             for one in outcome.voided {
                 show(one)
