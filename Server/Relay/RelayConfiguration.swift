@@ -89,6 +89,14 @@ package struct RelayConfiguration: Sendable {
 }
 
 extension RelayConfiguration.Storage {
+    /// Kind and format, without the address of a database, which may hold a password.
+    var summary: String {
+        switch self {
+        case .directory: "folder(format=\(RelayDatabase.folderFormat))"
+        case .postgres: "postgres(format=\(PostgresDatabase.format))"
+        }
+    }
+
     /// Throws the `AnnalsError` of opening the folder or the database.
     package func open(readers: Int = RelayLogLimits().readers) throws -> RelayDatabase {
         switch self {

@@ -1,4 +1,5 @@
 internal import AnnalsCore
+internal import AnnalsWire
 internal import Dispatch
 internal import Foundation
 internal import Hummingbird
@@ -23,6 +24,8 @@ internal import UnixSignals
 package struct RelayServer: Service {
     private let configuration: RelayConfiguration
     private let logger: Logger
+    /// The settings that differ from their defaults, for the log.
+    private let settings: [String]
     private let onListening: @Sendable (ListenAddress) -> Void
     /// nil for HTTP without TLS.
     private let identities: TLSIdentities?
@@ -33,10 +36,15 @@ package struct RelayServer: Service {
     /// if the files of the certificate or of the metrics token cannot be used.
     ///
     /// `onListening` is called once with the bound port, when clients can connect.
+    ///
+    /// - Parameter settings: the settings that differ from their defaults, for the line in the log at the start; without
+    ///   secrets.
     package init(
-        configuration: RelayConfiguration, logger: Logger, onListening: @escaping @Sendable (ListenAddress) -> Void = { _ in }
+        configuration: RelayConfiguration, logger: Logger, settings: [String] = [],
+        onListening: @escaping @Sendable (ListenAddress) -> Void = { _ in }
     ) throws {
         try configuration.validate()
+        self.settings = settings
         self.configuration = configuration
         self.logger = logger
         self.onListening = onListening
@@ -130,6 +138,7 @@ package struct RelayServer: Service {
     ) -> Application<RelayResponder> {
         let limits = configuration.limits
         let address = configuration.address
+        let connections = connections()
         return Application(
             responder: Routes.responder(
                 log: log, configuration: configuration, webTokens: webTokens, metrics: metrics, scrapeToken: scrapeToken,
@@ -144,14 +153,32 @@ package struct RelayServer: Service {
                         maxHeaderFieldSize: limits.headerBytes, maxHeaderListSize: limits.headerBytes, maxHeaderFieldCount: 100))),
             configuration: ApplicationConfiguration(
                 address: .hostname(address.host, port: address.port), backlog: limits.backlog,
-                availableConnectionsDelegate: .maximum(connections(), logger: logger)),
+                availableConnectionsDelegate: .maximum(connections, logger: logger)),
             onServerRunning: { channel in
                 noteListening()
                 var bound = ListenAddress(host: address.host, port: channel.localAddress?.port ?? address.port)
                 bound.usesTLS = identities != nil
+                logger.notice("the relay serves", metadata: start(at: bound, connections: connections))
                 onListening(bound)
             },
             logger: logger)
+    }
+
+    /// What an operator needs to know of a relay that starts: program, formats, storage, limits and settings.
+    private func start(at address: ListenAddress, connections: Int) -> Logger.Metadata {
+        let limits = configuration.limits
+        let main = [
+            "batch-bytes=\(limits.batch.batchBytes)", "snapshot-bytes=\(limits.log.snapshotBytes)", "space-bytes=\(limits.log.spaceBytes)",
+            "disk-reserve-bytes=\(limits.log.diskReserveBytes)", "spaces=\(limits.log.spaces)", "connections=\(connections)",
+        ]
+        let formats = [
+            "batch=\(BatchHeader.currentVersion)", "answer=\(PushAnswer.currentVersion)", "page=\(Page.currentVersion)",
+        ]
+        return [
+            "version": "\(ProgramVersion.text)", "formats": "\(formats.joined(separator: ","))", "address": "\(address.url)",
+            "storage": "\(configuration.storage.summary)", "limits": "\(main.joined(separator: ","))",
+            "settings": "\(settings.isEmpty ? "default" : settings.joined(separator: ","))",
+        ]
     }
 
     private func httpServer(_ configuration: HTTP1Channel.Configuration) -> HTTPServerBuilder {

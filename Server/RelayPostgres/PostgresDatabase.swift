@@ -11,6 +11,9 @@ internal import Synchronization
 /// One connection writes, in order; the others read. If other transactions or a lost connection roll back a
 /// transaction, it is tried again. So a transaction can run twice and must tolerate that.
 package final class PostgresDatabase: LogDatabase {
+    /// The format of the tables that this program writes.
+    package static var format: Int64 { PostgresSchema.version }
+
     private let writer: Lane
     private let readers: [Lane]
     private let turn = Mutex(0)

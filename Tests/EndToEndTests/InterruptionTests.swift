@@ -113,7 +113,8 @@ struct InterruptionTests {
             #expect(try await watch.end().status == 0)
             relay.signal(SIGTERM)
             let outcome = try await relay.end()
-            #expect(outcome.status == 0 && outcome.errors == "", "\(outcome)")
+            #expect(outcome.status == 0 && outcome.errorLines.count == 1, "\(outcome)")
+            #expect(outcome.errors.contains(" notice the relay serves ") && outcome.errors.contains("no-auth=true"), "\(outcome)")
         }
     }
 

@@ -128,6 +128,13 @@ import Yams
         }
     }
 
+    @Test func `the settings that differ are listed, without a database's address`() async throws {
+        #expect(RelaySettings().changes.isEmpty)
+        let yaml = "limits:\n  spaces: 7\n  waiters: 20000\nno-auth: yes\njwt:\n  keys: https://ann:secret@id.example.org/keys\n"
+        let settings = try await read(yaml, flags: ["postgres": "postgres://ann:secret@db.internal/annals"])
+        #expect(settings.changes == ["postgres", "no-auth=true", "jwt.keys", "limits.spaces=7"])
+    }
+
     @Test func `flags override the environment, and that the file`() async throws {
         let yaml = "limits:\n  connections: 1\n  backlog: 1\n  waiters: 1\nlisten: 127.0.0.1:1\nno-auth: yes\n"
         let environment = ["ANNALS_RELAY_LIMITS_BACKLOG": "2", "ANNALS_RELAY_LIMITS_WAITERS": "2", "ANNALS_RELAY_LISTEN": ""]

@@ -40,6 +40,20 @@ import Testing
         #expect(try await connection.read(until: "\r\n\r\n").hasPrefix("HTTP/1.1 200"))
     }
 
+    @Test func `the first line of the log says version, formats, storage, address and limits`() async throws {
+        let lines = LogCollector.Lines()
+        let logger = Logger(label: "test") { _ in LogCollector(lines: lines, logLevel: .notice) }
+        try await RunningRelay.run(directory, logger: logger) { relay in
+            let first = try #require(lines.all.split(separator: "\n").first { $0.contains("the relay serves") })
+            for part in [
+                "\"version\": \(ProgramVersion.text)", "\"formats\": batch=\(BatchHeader.currentVersion),", "folder(format=",
+                "http://127.0.0.1:\(relay.port)", "space-bytes=\(RelayLimits().log.spaceBytes)", "\"settings\": default",
+            ] {
+                #expect(first.contains(part), "\(part): \(first)")
+            }
+        }
+    }
+
     @Test func `the event stream tells the head at once, at every commit, and ends when the relay stops`() async throws {
         try await run { relay in
             let lineage = try await Self.create(relay.port)

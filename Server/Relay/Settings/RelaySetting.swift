@@ -93,4 +93,6 @@ struct RelaySetting: Sendable {
 
     static let data = "data"
     static let postgres = "postgres"
+    /// Settings with an address that may hold a password.
+    static let mayBeSecret: Set = [postgres, "jwt.keys"]
 }

@@ -91,6 +91,16 @@ package struct RelaySettings: Sendable {
         }
     }
 
+    /// The settings that differ from their defaults, as `name=value`; of those that may hold a secret only the name.
+    package var changes: [String] {
+        let defaults = RelaySettings()
+        return RelaySetting.all.compactMap { setting in
+            let value = setting.get(self)
+            guard value != setting.get(defaults) else { return nil }
+            return RelaySetting.mayBeSecret.contains(setting.name) ? setting.name : "\(setting.name)=\(value)"
+        }
+    }
+
     /// Whether a location of the log is set.
     package var hasStorage: Bool { !data.isEmpty || !postgres.isEmpty }
 

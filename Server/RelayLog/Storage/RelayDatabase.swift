@@ -4,6 +4,9 @@ internal import GRDB
 
 /// The data of a relay: a database with logs, replicas, snapshot records and tokens; and the snapshots.
 package final class RelayDatabase: Sendable {
+    /// The format of a relay's folder that this program writes.
+    package static var folderFormat: Int { SQLiteSchema.formatVersion }
+
     let storage: any LogDatabase
     package let snapshots: any SnapshotFiles
     /// The directory that one relay at a time can serve; nil if any number of relays can.

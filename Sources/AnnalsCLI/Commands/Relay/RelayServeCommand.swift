@@ -108,7 +108,8 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         let server = try RelayServer(
             configuration: settings.configuration,
             logger: StandardErrorLog.logger(
-                "annals.relay", level: settings.logLevel, format: LogFormat(rawValue: settings.logFormat) ?? .text)
+                "annals.relay", level: settings.logLevel, format: LogFormat(rawValue: settings.logFormat) ?? .text),
+            settings: settings.changes
         ) { address in
             isListening.set()
             console.print("listening on \(address.url)")
