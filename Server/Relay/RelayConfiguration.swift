@@ -98,9 +98,13 @@ extension RelayConfiguration.Storage {
     }
 
     /// Throws the `AnnalsError` of opening the folder or the database.
-    package func open(readers: Int = RelayLogLimits().readers) throws -> RelayDatabase {
+    ///
+    /// - Parameter reserveBytes: bytes of the disk to keep free beside the copy that is kept before a migration.
+    package func open(
+        readers: Int = RelayLogLimits().readers, reserveBytes: Int64 = RelayLogLimits().diskReserveBytes
+    ) throws -> RelayDatabase {
         switch self {
-        case .directory(let path): try RelayDatabase(directory: path, readers: readers)
+        case .directory(let path): try RelayDatabase(directory: path, readers: readers, reserveBytes: reserveBytes)
         case .postgres(let url): try PostgresDatabase.relayDatabase(url: url, readers: readers)
         }
     }

@@ -72,9 +72,13 @@ package struct RelayServer: Service {
     /// Throws `AnnalsError`: the error of opening the storage, and `.configuration` if the relay cannot listen at the
     /// address.
     package func run() async throws {
-        let database = try configuration.storage.open(readers: configuration.limits.log.readers)
+        let limits = configuration.limits.log
+        let database = try configuration.storage.open(readers: limits.readers, reserveBytes: limits.diskReserveBytes)
+        if let copy = database.keptCopy {
+            logger.notice("the relay's data were migrated; a copy in the old format was kept", metadata: ["copy": "\(copy)"])
+        }
         let log = try RelayLog(
-            database: database, limits: configuration.limits.log, autoVoid: configuration.autoVoid, logger: logger)
+            database: database, limits: limits, autoVoid: configuration.autoVoid, logger: logger)
         let isListening = Atomic(false)
         do {
             try await serve(log) { isListening.store(true, ordering: .relaxed) }

@@ -37,7 +37,7 @@ package final class RelayLog: Sendable {
     package convenience init(
         directory: String, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system, logger: Logger
     ) throws {
-        let database = try RelayDatabase(directory: directory, readers: limits.readers)
+        let database = try RelayDatabase(directory: directory, readers: limits.readers, reserveBytes: limits.diskReserveBytes)
         try self.init(database: database, limits: limits, clock: clock, logger: logger)
     }
 

@@ -12,15 +12,24 @@ package final class RelayDatabase: Sendable {
     /// The directory that one relay at a time can serve; nil if any number of relays can.
     private let directory: String?
 
-    /// Opens the database in `directory`; creates both if they are missing.
+    /// The copy of relay.db that was kept before a migration to a newer format; nil if nothing was migrated.
+    package let keptCopy: String?
+
+    /// Opens the database in `directory`; creates both if they are missing. Data of an older format are migrated. Before
+    /// that a copy is kept beside them.
     ///
-    /// - Parameter wrap: wraps the database, for tests that make it fail.
-    /// - Throws: `AnnalsError`: `.newerFormat`, `.notADatabase`, `.cannotCreate` or `.busy`.
+    /// - Parameters:
+    ///   - reserveBytes: bytes of the disk to keep free beside that copy.
+    ///   - wrap: wraps the database, for tests that make it fail.
+    /// - Throws: `AnnalsError`: `.newerFormat`, `.notADatabase`, `.cannotCreate`, `.diskFull` or `.busy`.
     package init(
-        directory: String, readers: Int = RelayLogLimits().readers, wrap: (any LogDatabase) -> any LogDatabase = { $0 }
+        directory: String, readers: Int = RelayLogLimits().readers, reserveBytes: Int64 = RelayLogLimits().diskReserveBytes,
+        wrap: (any LogDatabase) -> any LogDatabase = { $0 }
     ) throws {
         self.directory = directory
-        storage = wrap(try SQLiteDatabase(directory: directory, readers: readers))
+        let database = try SQLiteDatabase(directory: directory, readers: readers, reserveBytes: reserveBytes)
+        keptCopy = database.keptCopy
+        storage = wrap(database)
         do {
             snapshots = try LocalSnapshotFiles(in: directory)
         } catch {
@@ -32,6 +41,7 @@ package final class RelayDatabase: Sendable {
     /// A database that any number of relays can serve.
     package init(shared storage: any LogDatabase, snapshots: any SnapshotFiles) {
         directory = nil
+        keptCopy = nil
         self.storage = storage
         self.snapshots = snapshots
     }

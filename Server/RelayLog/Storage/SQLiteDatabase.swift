@@ -14,29 +14,36 @@ final class SQLiteDatabase: LogDatabase {
     private let pool: any DatabaseWriter
     /// nil for a database in memory.
     private let path: String?
+    /// The copy in an older format that was kept before a migration; nil if nothing was migrated.
+    let keptCopy: String?
 
     /// Opens a database in memory, for tests.
     init() throws {
         path = nil
+        keptCopy = nil
         pool = try DatabaseQueue(configuration: Self.configuration(readers: 1))
         try pool.writeWithoutTransaction { db in try SQLiteSchema.migrate(db) }
     }
 
     /// Opens the file in `directory`; creates both if they are missing.
     ///
-    /// Throws `AnnalsError`: `.newerFormat`, `.notADatabase`, `.cannotCreate` or `.busy`.
-    init(directory: String, readers: Int) throws {
+    /// - Parameter reserveBytes: bytes of the disk to keep free beside the copy that is made before a migration.
+    /// - Throws: `AnnalsError`: `.newerFormat`, `.notADatabase`, `.cannotCreate`, `.diskFull` or `.busy`.
+    init(directory: String, readers: Int, reserveBytes: Int64) throws {
         let path = (directory as NSString).appendingPathComponent("relay.db")
         self.path = path
         do {
             try DurableFiles.createDirectory(directory)
             // SQLite creates its other files with the permissions of this one.
             let isNew = try DurableFiles.createIfMissing(path)
-            pool = try DatabasePool(path: path, configuration: Self.configuration(readers: readers))
+            let pool = try DatabasePool(path: path, configuration: Self.configuration(readers: readers))
+            self.pool = pool
             // After opening, because the pool sets NORMAL when it enables WAL.
-            try pool.writeWithoutTransaction { db in
+            keptCopy = try pool.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA synchronous = FULL")
-                try SQLiteSchema.migrate(db)
+                var kept: String?
+                try SQLiteSchema.migrate(db) { format in kept = try Self.keep(path, format: format, reserveBytes: reserveBytes, db) }
+                return kept
             }
             if isNew { try DurableFiles.synchronizeDirectory(directory) }
         } catch let error as AnnalsError {
@@ -44,6 +51,42 @@ final class SQLiteDatabase: LogDatabase {
         } catch {
             throw Self.openingError(error, path: path)
         }
+    }
+
+    /// Keeps a copy of the file in its old format, so that the program before an upgrade can serve it again.
+    ///
+    /// The caller holds the lock for writing, so the copy has everything, and only one process makes it.
+    ///
+    /// - Returns: the path of the copy.
+    private static func keep(_ path: String, format: Int, reserveBytes: Int64, _ db: Database) throws -> String {
+        let pages = (try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0) - (try Int64.fetchOne(db, sql: "PRAGMA freelist_count") ?? 0)
+        let bytes = pages * (try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0)
+        let directory = DurableFiles.parent(of: path)
+        if let free = DiskReserve.freeBytes(at: directory), free - bytes <= reserveBytes {
+            throw AnnalsError(
+                .diskFull, operation: "relay",
+                "the disk has no room for a copy of \(path), which is kept before the data are migrated to a newer format: "
+                    + "it needs \(bytes) bytes beside the reserve of \(reserveBytes), and \(free) are free",
+                hint: "Make room on the disk. Nothing was changed")
+        }
+        let kept = "\(path).format-\(format)"
+        let partial = kept + ".partial"
+        // Of a process that was killed.
+        DurableFiles.remove(partial)
+        // SQLite writes into an empty file, and only its owner may read this one.
+        _ = try DurableFiles.createIfMissing(partial)
+        do {
+            let source = try DatabaseQueue(path: path)
+            try source.writeWithoutTransaction { try $0.execute(sql: "VACUUM INTO ?", arguments: [partial]) }
+            try source.close()
+            try DurableFile(reading: partial).synchronize()
+            try DurableFiles.rename(partial, to: kept)
+            try DurableFiles.synchronizeDirectory(directory)
+        } catch {
+            DurableFiles.remove(partial)
+            throw error
+        }
+        return kept
     }
 
     private static func configuration(readers: Int) -> Configuration {

@@ -6,7 +6,10 @@ enum SQLiteSchema {
     static let formatVersion = 12
 
     /// Migrates the file to the format of this program. Throws `AnnalsError` with `.newerFormat`.
-    static func migrate(_ db: Database) throws {
+    ///
+    /// - Parameter keep: called before data of an older format are changed, while nobody else can write. If it throws,
+    ///   nothing is changed.
+    static func migrate(_ db: Database, keep: (_ format: Int) throws -> Void = { _ in }) throws {
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard version <= formatVersion else {
             throw AnnalsError(
@@ -17,6 +20,7 @@ enum SQLiteSchema {
         try db.inTransaction(.exclusive) {
             // Another process may have migrated the file before this one got the lock.
             let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+            if version > 0, version < formatVersion { try keep(version) }
             if version < 1 {
                 try db.execute(sql: log)
                 try db.execute(sql: tokens)
