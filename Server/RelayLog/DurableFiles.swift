@@ -100,6 +100,19 @@ extension DurableFiles {
         note(.rename(path, to: other))
     }
 
+    /// Gives a file, or a folder with everything in it, to the owner of another file. Only root can do that, so that it does
+    /// nothing for other users.
+    ///
+    /// - Returns: false if it belongs to root now and should not.
+    static func give(_ path: String, toOwnerOf model: String) -> Bool {
+        guard geteuid() == 0 else { return true }
+        var owner = stat()
+        guard stat(model, &owner) == 0 else { return false }
+        let inner = (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []
+        // The folder is the last one: until then only root can reach what is in it.
+        return (inner.map { "\(path)/\($0)" } + [path]).allSatisfy { lchown($0, owner.st_uid, owner.st_gid) == 0 }
+    }
+
     /// Removes a file if it exists.
     static func remove(_ path: String) {
         if unlink(path) == 0 { note(.remove(path)) }

@@ -16,6 +16,8 @@ package struct RelayCopy: Sendable {
         package var tokens: Int64 = 0
         /// Bytes of batches and snapshots.
         package var bytes: Int64 = 0
+        /// Whether root made the folder and could not give it to the user that serves the source.
+        package var belongsToRoot = false
     }
 
     package let source: RelayDatabase
@@ -230,7 +232,8 @@ package struct RelayCopy: Sendable {
 }
 
 extension RelayCopy {
-    /// Copies into a new folder, which appears when the copy is complete and durable.
+    /// Copies into a new folder, which appears when the copy is complete and durable. If root does it, the folder belongs
+    /// to the owner of the source's folder.
     ///
     /// Blocks the caller's thread. Throws what `run` throws, and `AnnalsError.cannotCreate` if the path exists.
     ///
@@ -246,7 +249,7 @@ extension RelayCopy {
         begin(partial)
         do {
             let target = try RelayDatabase(directory: partial)
-            let report: Report
+            var report: Report
             do {
                 report = try RelayCopy(source: source, target: target).run(progress: progress)
             } catch {
@@ -254,6 +257,7 @@ extension RelayCopy {
                 throw error
             }
             try target.close()
+            report.belongsToRoot = !(source.file.map { DurableFiles.give(partial, toOwnerOf: $0) } ?? (geteuid() != 0))
             try DurableFiles.rename(partial, to: path)
             let parent = DurableFiles.parent(of: path)
             try DurableFiles.synchronizeDirectory(parent.isEmpty ? "." : parent)

@@ -87,6 +87,25 @@ struct RelayCopyTests {
         #expect(!FileManager.default.fileExists(atPath: target))
     }
 
+    @Test(.filesOnly, .enabled(if: geteuid() == 0, "only root can give files away"))
+    func `a copy that root makes belongs to the owner of the source`() async throws {
+        let source = place("source")
+        _ = try await fill(source)
+        func all(_ path: String) throws -> [String] {
+            try [path] + FileManager.default.subpathsOfDirectory(atPath: path).map { "\(path)/\($0)" }
+        }
+        for file in try all(source) { #expect(chown(file, 4242, 4343) == 0) }
+        let target = place("target")
+        let database = try TestStorage.database(source)
+        let report = try RelayCopy.makeFolder(target, from: database)
+        try database.close()
+        #expect(!report.belongsToRoot)
+        for file in try all(target) {
+            let attributes = try FileManager.default.attributesOfItem(atPath: file)
+            #expect(attributes[.ownerAccountID] as? Int == 4242 && attributes[.groupOwnerAccountID] as? Int == 4343, "\(file)")
+        }
+    }
+
     @Test func `every column of every table is copied`() async throws {
         let source = place("source")
         _ = try await fill(source)

@@ -92,6 +92,9 @@ package final class RelayDatabase: Sendable {
         }
     }
 
+    /// The database file of a directory, whose owner serves it; nil for a shared database.
+    var file: String? { directory.map { $0 + "/relay.db" } }
+
     /// Whether any number of relays can serve it.
     var isShared: Bool { directory == nil }
 

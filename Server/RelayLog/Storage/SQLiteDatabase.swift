@@ -79,6 +79,7 @@ final class SQLiteDatabase: LogDatabase {
             let source = try DatabaseQueue(path: path)
             try source.writeWithoutTransaction { try $0.execute(sql: "VACUUM INTO ?", arguments: [partial]) }
             try source.close()
+            _ = DurableFiles.give(partial, toOwnerOf: path)
             try DurableFile(reading: partial).synchronize()
             try DurableFiles.rename(partial, to: kept)
             try DurableFiles.synchronizeDirectory(directory)

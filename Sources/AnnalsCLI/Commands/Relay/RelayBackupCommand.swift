@@ -10,7 +10,7 @@ struct RelayBackupCommand: AsyncParsableCommand {
         discussion: """
             The folder has every space at one moment, with its log, snapshots, replicas and tokens. It appears only when it is \
             complete. To replace a lost relay, run annals relay serve --data FOLDER. Replicas that have seen more of a log than the \
-            backup has get an error.
+            backup has get an error. If root runs the command, the folder gets the owner of the relay's folder.
 
             Examples:
               annals relay backup --data relay-data --output /backup/relay-2026-11-21
@@ -105,6 +105,9 @@ private enum RelayCopying {
             } onCancel: {
                 isCancelled.set()
             }
+        }
+        if report.belongsToRoot {
+            console.note("annals: note: the copy belongs to root. Give it to the user that serves it, with chown -R")
         }
         if output.json {
             return console.print(
