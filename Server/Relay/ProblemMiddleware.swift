@@ -20,6 +20,7 @@ struct ProblemMiddleware: RouterMiddleware {
         context.address = proxies.client(of: context.peer, forwarded: request.headers[values: .forwardedFor])
         var response: Response
         var reason: String?
+        var isContradiction = false
         do {
             response = try await next(request, context)
         } catch let failure as BodyFailure {
@@ -29,11 +30,14 @@ struct ProblemMiddleware: RouterMiddleware {
         } catch {
             let problem = answer(to: error, request: request, context: context)
             reason = problem.problem.code
+            isContradiction = problem.isContradiction
             if let (quota, bound) = problem.quota { metrics.noteRefusal(quota, bound) }
             response = problem.response()
         }
         response.headers[.requestID] = context.requestID
-        note(request, response, reason, context, took: ContinuousClock.now - start)
+        if isContradiction { metrics.contradictions.increment() }
+        let level: Logger.Level = response.status.kind == .serverError ? .error : isContradiction ? .warning : .info
+        note(request, response, reason, context, at: level, took: ContinuousClock.now - start)
         return response
     }
 
@@ -56,19 +60,14 @@ struct ProblemMiddleware: RouterMiddleware {
         }
     }
 
-    /// A contradiction between logs needs an operator, although the request is answered as it should be. A reader that names no
-    /// log may only have asked for a wrong position.
-    private static func level(_ request: Request, _ response: Response, _ reason: String?) -> Logger.Level {
-        if response.status.kind == .serverError { return .error }
-        return reason == Problem.Code.logRolledBack.rawValue && request.headers[.lineage] != nil ? .warning : .info
-    }
-
-    private func note(_ request: Request, _ response: Response, _ reason: String?, _ context: RelayRequestContext, took: Duration) {
+    /// A contradiction between logs is a warning: it needs an operator, although the request is answered as it should be.
+    private func note(
+        _ request: Request, _ response: Response, _ reason: String?, _ context: RelayRequestContext, at level: Logger.Level, took: Duration
+    ) {
         let route = context.endpointPath ?? "none"
         let mayWait = request.uri.queryParameters.get(Endpoints.Query.wait) != nil
         metrics.noteRequest(
             request.method, route: mayWait ? route + "?wait" : route, status: response.status.code, problem: reason, took: took)
-        let level = Self.level(request, response, reason)
         guard context.logger.logLevel <= level else { return }
         var metadata: Logger.Metadata = [
             "method": "\(request.method)", "status": "\(response.status.code)", "microseconds": "\(Int(took / .microseconds(1)))",

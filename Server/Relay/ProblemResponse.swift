@@ -13,6 +13,8 @@ struct ProblemResponse: Error {
     var space: SpaceDescription?
     /// The exceeded quota, for the metrics.
     var quota: (quota: Quota, bound: QuotaBound)?
+    /// Whether a replica has seen another log than the relay has, which an operator must know.
+    var isContradiction = false
 
     init(_ problem: Problem, headers: HTTPFields = [:], space: SpaceDescription? = nil) {
         self.problem = problem
@@ -116,10 +118,11 @@ extension ProblemResponse {
         case .expired(let horizon):
             self.init(
                 .expired, detail: "The log up to position \(horizon) is purged", hint: "Load the snapshot and rebase the outbox on it")
-        case .logRolledBack(let head):
+        case .logRolledBack(let head), .beyondHead(let head):
             self.init(
                 .logRolledBack, detail: "The head of the relay's log is \(head)",
                 hint: "The relay may have been restored from a backup; ask its operator")
+            if case .logRolledBack = error { isContradiction = true }
         case .overloaded(let seconds):
             self = .unavailable("Too many requests are waiting", retryAfterSeconds: seconds)
         case .databaseAway:

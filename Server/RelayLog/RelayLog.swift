@@ -251,7 +251,8 @@ package final class RelayLog: Sendable {
     /// The page can ask a replica that may write to compare a snapshot of another owner than `owner` with its rows. A
     /// replica of a quarantined owner gets no such request.
     ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.expired`, `.logRolledBack`, `.overloaded` or `.storage`.
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.expired`, `.logRolledBack`, `.beyondHead`, `.overloaded` or
+    /// `.storage`.
     package func pull(
         from name: SpaceName, after: Position, byteLimit: Int = WireLimits.pageTargetBytes, seen: LogMark? = nil,
         wait: Duration = .zero, by owner: ReplicaOwner? = nil
@@ -271,7 +272,7 @@ package final class RelayLog: Sendable {
         let now = clock.monotonic()
         var (page, logBytes, found, toCheck) = try await reading { [jobs] db in
             let space = try Self.find(name, seen: seen, in: db)
-            guard after <= space.head else { throw RelayLogError.logRolledBack(head: space.head) }
+            guard after <= space.head else { throw RelayLogError.beyondHead(space.head) }
             guard after >= space.horizon else { throw RelayLogError.expired(horizon: space.horizon) }
             let runs = try LogStorage.runs(of: space.id, after: after, byteLimit: byteLimit, in: db)
             let last = runs.last?.lastPosition ?? after

@@ -14,8 +14,10 @@ package enum RelayLogError: Error, Sendable {
     case badSignature
     /// The log after the requested position is purged; `horizon` is the oldest position to pull from.
     case expired(horizon: Position)
-    /// The requested position is beyond the head, or the lineage or digest differs: the replica saw another log.
+    /// What the caller has seen of the log contradicts it: the lineage or the digest differs, or the log is shorter.
     case logRolledBack(head: Position)
+    /// The requested position is beyond the head, and the caller does not say that it has seen the log up to there.
+    case beyondHead(Position)
     /// Too many requests are waiting.
     case overloaded(retryAfterSeconds: Int)
     /// A resource of the relay, or a share of it for this token, space or address, is used up.

@@ -124,7 +124,7 @@ package final class SnapshotStore: Sendable {
     /// - Parameter total: the announced size. If that cannot fit, the upload is refused before its first byte. Otherwise
     ///   the room on the disk is promised to it.
     ///
-    /// Throws `.spaceNotFound`, `.quarantined`, `.logRolledBack` if the position is beyond the head or the lineage differs,
+    /// Throws `.spaceNotFound`, `.quarantined`, `.logRolledBack` if the lineage differs, `.beyondHead`,
     /// `.snapshotSuperseded` if a later snapshot counts (`finish` also throws it for another snapshot at the same
     /// position), `.snapshotTooLarge`, `.spaceFull`, `.quota`, `.closing`, `.diskReserved`.
     package func begin(
@@ -197,7 +197,7 @@ package final class SnapshotStore: Sendable {
                 let record = try await database.storage.read { db in
                     guard let found = try LogStorage.space(space, in: db) else { throw RelayLogError.spaceNotFound }
                     if let position, position < found.horizon { throw RelayLogError.expired(horizon: found.horizon) }
-                    if let position, position > found.head { throw RelayLogError.logRolledBack(head: found.head) }
+                    if let position, position > found.head { throw RelayLogError.beyondHead(found.head) }
                     // A reader also needs the log after the snapshot.
                     let fitting = try self.usable(of: found.id, space, in: db).filter {
                         $0.position <= position ?? found.head && $0.position >= found.horizon && (!exact || $0.position == position)
@@ -367,9 +367,8 @@ package final class SnapshotStore: Sendable {
             try await database.storage.read { db in
                 guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
                 try Self.requireFree(taker.credential, in: space.id, name, db)
-                guard position <= space.head, lineage == nil || lineage == space.lineage else {
-                    throw RelayLogError.logRolledBack(head: space.head)
-                }
+                guard lineage == nil || lineage == space.lineage else { throw RelayLogError.logRolledBack(head: space.head) }
+                guard position <= space.head else { throw RelayLogError.beyondHead(space.head) }
                 try self.requireNewest(position, of: taker.credential, in: space, name, db)
                 return (space.id, space.lineage)
             }

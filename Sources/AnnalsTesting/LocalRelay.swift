@@ -160,7 +160,7 @@ public struct LocalRelay: RelayTransport {
             case .quarantined: .quarantined
             case .badSignature: .corruptBatch
             case .expired: .expired
-            case .logRolledBack: .logRolledBack
+            case .logRolledBack, .beyondHead: .logRolledBack
             case .noSnapshot: .noSnapshot
             case .snapshotDigestMismatch: .badDigest
             case .badSnapshot: .badSnapshot

@@ -77,7 +77,7 @@ import Testing
 
         private static func problem(_ error: RelayLogError) -> Answer {
             switch error {
-            case .logRolledBack: .problem("log-rolled-back")
+            case .logRolledBack, .beyondHead: .problem("log-rolled-back")
             case .expired: .problem("expired")
             case .snapshotSuperseded: .problem("snapshot-superseded")
             default: .problem("\(error)")

@@ -160,10 +160,11 @@ import Testing
     @Test func `a pull beyond the head or of another lineage finds the log rolled back`() async throws {
         let log = try open()
         _ = try await log.createSpace(.shop)
-        for (after, lineage) in [(Position(1), nil), (Position.zero, Lineage(high: 1, low: 1))] {
-            await #expect { try await log.pull(from: .shop, after: after, seen: lineage.map { LogMark(lineage: $0) }) } throws: {
-                if case RelayLogError.logRolledBack = $0 { true } else { false }
-            }
+        await #expect { try await log.pull(from: .shop, after: Position(1)) } throws: {
+            if case RelayLogError.beyondHead(.zero) = $0 { true } else { false }
+        }
+        await #expect { try await log.pull(from: .shop, after: .zero, seen: LogMark(lineage: Lineage(high: 1, low: 1))) } throws: {
+            if case RelayLogError.logRolledBack = $0 { true } else { false }
         }
     }
 

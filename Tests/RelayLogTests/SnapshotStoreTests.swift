@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test func `a position beyond the head, another lineage and an unknown space are refused before the first byte`() async throws {
-        await fails({ if case .logRolledBack(Position(3)) = $0 { true } else { false } }) { _ = try await upload("x", position: 4) }
+        await fails({ if case .beyondHead(Position(3)) = $0 { true } else { false } }) { _ = try await upload("x", position: 4) }
         await fails({ if case .logRolledBack = $0 { true } else { false } }) {
             _ = try await log.snapshots.begin(.shop, position: .zero, lineage: .random())
         }

@@ -193,6 +193,26 @@ import Yams
         }
     }
 
+    @Test func `only a replica that has seen another log counts as a contradiction, not a read of a wrong position`() async throws {
+        let fixture = try RelayFixture()
+        try await fixture.run { client in
+            let own: HTTPFields = [.lineage: try await client.create().lineage.description]
+            for headers in [HTTPFields(), own] {
+                for path in ["/entries?after=99", "/snapshot?position=99"] {
+                    try await client.send(.get, "/v1/spaces/shop" + path, headers: headers).expectProblem(409, "log-rolled-back")
+                }
+            }
+            #expect(try await scrape(client)["annals_relay_contradictions_total"] == 0)
+            let other: HTTPFields = [.lineage: Lineage.random().description]
+            var further = own
+            further[.seen] = try #require(LogMark(lineage: .random(), position: Position(9), digest: .zero).headerValue)
+            for headers in [other, further] {
+                try await client.send(.get, "/v1/spaces/shop/entries?after=0", headers: headers).expectProblem(409, "log-rolled-back")
+            }
+            #expect(try await scrape(client)["annals_relay_contradictions_total"] == 2)
+        }
+    }
+
     @Test func `what an alert waits for is there before it happens, since Prometheus must see it rise`() async throws {
         let fixture = try RelayFixture()
         try await fixture.run { client in

@@ -29,6 +29,8 @@ enum MetricCatalogue {
             help: "Requests refused because a quota was used up, by quota and by its bound: relay, token, space or address."),
         Metric(name: Name.broken, kind: .counter, help: "Requests with a client that disconnected before the end of the body."),
         Metric(
+            name: Name.contradictions, kind: .counter, help: "Requests refused because their replica has seen another log."),
+        Metric(
             name: Name.pushes, kind: .counter, labels: ["outcome"],
             help: "Pushes by outcome; all outcomes except accepted and wait are refusals."),
         Metric(name: Name.pushedTransactions, kind: .counter, help: "Transactions appended to a log."),
@@ -85,6 +87,7 @@ enum MetricCatalogue {
         static let problems = "annals_relay_problems_total"
         static let quotaRefusals = "annals_relay_quota_refusals_total"
         static let broken = "annals_relay_broken_requests_total"
+        static let contradictions = "annals_relay_contradictions_total"
         static let pushes = "annals_relay_pushes_total"
         static let pushedTransactions = "annals_relay_pushed_transactions_total"
         static let pulledPages = "annals_relay_pulled_pages_total"

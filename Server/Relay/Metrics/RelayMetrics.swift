@@ -11,6 +11,8 @@ final class RelayMetrics: Sendable {
 
     let exporter: PrometheusExporter
     let broken: Counter
+    /// Requests of replicas that have seen another log.
+    let contradictions: Counter
     let pushedTransactions: Counter
     let pulledPages: Counter
     let snapshotsReceived: Counter
@@ -38,6 +40,7 @@ final class RelayMetrics: Sendable {
         func meter(_ name: String) -> Meter { Meter(label: name, factory: exporter) }
         self.exporter = exporter
         broken = counter(Name.broken)
+        contradictions = counter(Name.contradictions)
         pushedTransactions = counter(Name.pushedTransactions)
         pulledPages = counter(Name.pulledPages)
         snapshotsReceived = counter(Name.snapshotsReceived)
@@ -51,6 +54,7 @@ final class RelayMetrics: Sendable {
         purgedBytes = counter(Name.purgedBytes)
         purgeFailures = counter(Name.purgeFailures)
         // Prometheus sees no increase if a series appears with the value 1, so each series starts at 0.
+        contradictions.increment(by: 0)
         for code in Problem.Code.allCases { problem(code.rawValue).increment(by: 0) }
         for outcome in PushAnswer.Outcome.words { push(outcome).increment(by: 0) }
         for quota in Quota.allCases { for bound in QuotaBound.allCases { refusal(quota, bound).increment(by: 0) } }
