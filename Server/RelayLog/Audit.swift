@@ -30,6 +30,8 @@ package enum OperatorAction: String, Sendable, Hashable, CaseIterable {
     case entryReport = "entry-report"
     /// A replica has different rows than a snapshot, or cannot use it.
     case snapshotCheck = "snapshot-refuted"
+    /// A complete copy of the relay's data was made.
+    case relayBackup = "relay-backup"
 }
 
 /// One line of the audit log: who did what, when, and the result. It holds no secrets and no data of rows.
@@ -70,6 +72,8 @@ struct AuditEntry: Sendable {
     }
 
     static let done = "done"
+    /// Characters of a folder's path in a line.
+    static let placeCharacters = 500
 
     /// The subject for a replica; `name` is the name that the replica gave itself, or nil.
     static func subject(_ replica: ReplicaID, named name: String?) -> String {
@@ -91,7 +95,28 @@ extension RelayDatabase {
     }
 }
 
+extension RelayDatabase {
+    /// Adds a line about a complete backup. Metrics and the operator's page show the age of the newest one.
+    ///
+    /// - Parameters:
+    ///   - place: where the backup is.
+    ///   - time: the moment of its data, in milliseconds since 1970.
+    /// - Throws: `RelayLogError`.
+    package func noteBackup(to place: String, at time: Int64, by: Operator) async throws {
+        let entry = AuditEntry(.relayBackup, by: by, space: nil, at: time)
+        let subject = String(place.prefix(AuditEntry.placeCharacters))
+        try await RelayLogError.wrapped {
+            try await storage.write { db in try AuditStorage.add(entry, subject: subject, outcome: AuditEntry.done, in: db) }
+        }
+    }
+}
+
 extension RelayLog {
+    /// The moment of the newest backup that `annals relay backup` made, in milliseconds since 1970; nil without one.
+    package func lastBackup() async throws -> Int64? {
+        try await reading { db in try AuditStorage.newest(.relayBackup, in: db) }
+    }
+
     /// See `RelayDatabase.audit`.
     package func audit(of space: SpaceName? = nil, before: Int64 = .max, limit: Int) async throws -> [AuditLine] {
         try await database.audit(of: space, before: before, limit: limit)

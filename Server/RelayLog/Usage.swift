@@ -34,6 +34,8 @@ package struct RelayUsage: Sendable {
     /// Bytes of the database: all data without snapshots; with PostgreSQL including snapshots.
     package var databaseBytes: Int64
     package var snapshotBytes: Int64
+    /// The moment of the newest backup that `annals relay backup` made, in milliseconds since 1970; nil without one.
+    package var lastBackup: Int64?
 }
 
 extension RelayLog {
@@ -66,7 +68,8 @@ private enum UsageStorage {
             spaceCount: try db.integer("SELECT count(*) FROM annals_spaces", []) ?? 0,
             replicaCount: try db.integer("SELECT count(*) FROM annals_replicas AS r WHERE \(isLive)", [since, ReplicaID.relay]) ?? 0,
             spaces: try self.spaces(spaces, in: db), replicas: try self.replicas(replicas, since: since, in: db), databaseBytes: 0,
-            snapshotBytes: try db.integer("SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM annals_snapshots", []) ?? 0)
+            snapshotBytes: try db.integer("SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM annals_snapshots", []) ?? 0,
+            lastBackup: try AuditStorage.newest(.relayBackup, in: db))
     }
 
     private static func spaces(_ count: Int, in db: any LogConnection) throws -> [RelayUsage.Space] {

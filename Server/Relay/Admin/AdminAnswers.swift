@@ -8,6 +8,8 @@ struct SpaceList: Encodable {
     var spaces: [Space]
     /// Whether these are the last ones.
     var isLast: Bool
+    /// The moment of the relay's newest backup; only for administrators of all spaces.
+    var backup: Int64?
     /// The relay's clock.
     var time: Int64
 

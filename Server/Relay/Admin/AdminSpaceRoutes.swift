@@ -21,7 +21,9 @@ struct AdminSpaceRoutes: Sendable {
             case .only(let space): try await log.summaries(only: space, after: after, limit: limit)
             case .none: ([SpaceSummary](), true)
             }
-        return JSONBody.response(SpaceList(spaces: spaces.map(SpaceList.Space.init), isLast: isLast, time: log.clock.wall()))
+        let backup = try await context.administeredSpace() == nil ? log.lastBackup() : nil
+        return JSONBody.response(
+            SpaceList(spaces: spaces.map(SpaceList.Space.init), isLast: isLast, backup: backup, time: log.clock.wall()))
     }
 
     /// GET /v1/spaces/{space}/replicas

@@ -68,6 +68,9 @@ enum MetricCatalogue {
         Metric(
             name: Name.storageBytes, kind: .gauge, labels: ["part"],
             help: "Bytes of storage: the database with the logs, and the snapshots."),
+        Metric(
+            name: Name.backup, kind: .gauge,
+            help: "The moment of the newest backup by annals relay backup, in seconds since 1970; 0 without one."),
         Metric(name: Name.diskFree, kind: .gauge, help: "Free bytes of the disk with the data; not with PostgreSQL."),
         Metric(name: Name.certificateExpiry, kind: .gauge, help: "When the current certificate expires, in seconds since 1970."),
         Metric(name: Name.certificateFailures, kind: .counter, help: "Reloads of the certificate that failed."),
@@ -113,6 +116,7 @@ enum MetricCatalogue {
         static let replicaSeen = "annals_relay_replica_seen_seconds"
         static let replicas = "annals_relay_replicas"
         static let storageBytes = "annals_relay_storage_bytes"
+        static let backup = "annals_relay_backup_seconds"
         static let diskFree = "annals_relay_disk_free_bytes"
         static let certificateExpiry = "annals_relay_certificate_expiry_seconds"
         static let certificateFailures = "annals_relay_certificate_failures_total"

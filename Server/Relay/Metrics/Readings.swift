@@ -52,6 +52,7 @@ final class Readings: Sendable {
             Sample(Name.spaces, Double(usage.spaceCount)), Sample(Name.replicas, Double(usage.replicaCount)),
             Sample(Name.storageBytes, Double(usage.databaseBytes), [("part", "database")]),
             Sample(Name.storageBytes, Double(usage.snapshotBytes), [("part", "snapshots")]),
+            Sample(Name.backup, Double(usage.lastBackup ?? 0) / 1000),
         ]
         for space in usage.spaces {
             let labels = [("space", space.space.description)]

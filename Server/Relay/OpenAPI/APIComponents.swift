@@ -34,7 +34,7 @@ enum APIComponents {
                 "space": spaceName, "lineage": uuid, "head": position, "horizon": position, "snapshot": ref("Snapshot"), "time": time,
             ], optional: ["snapshot", "time"]),
         "Status": object(["status": text]),
-        "SpaceList": object(["spaces": list(ref("Space")), "isLast": flag, "time": time]),
+        "SpaceList": object(["spaces": list(ref("Space")), "isLast": flag, "backup": time, "time": time], optional: ["backup"]),
         "Space": object(
             [
                 "space": spaceName, "lineage": uuid, "head": position, "horizon": position, "created": time, "logBytes": size,

@@ -30,6 +30,12 @@ enum AuditStorage {
         String(String.UnicodeScalarView(name.unicodeScalars.filter { $0.properties.generalCategory != .control }.prefix(100)))
     }
 
+    /// The time of the newest successful action of a kind, in milliseconds since 1970.
+    static func newest(_ action: OperatorAction, in db: any LogConnection) throws -> Int64? {
+        let sql = "SELECT time FROM annals_audit WHERE action = ?1 AND outcome = ?2 ORDER BY number DESC LIMIT 1"
+        return try db.integer(sql, [action.rawValue, AuditEntry.done])
+    }
+
     static func lines(of space: SpaceName?, before: Int64, limit: Int, in db: any LogConnection) throws -> [AuditLine] {
         let columns = "SELECT number, time, actor, action, space, subject, outcome FROM annals_audit"
         let rows =

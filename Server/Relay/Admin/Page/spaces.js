@@ -32,7 +32,8 @@ export async function showSpaces({ place, access, signal, failed }) {
         ? `This token administers the space ${access.space}, which does not exist yet. The first replica that joins creates it.`
         : 'The first replica that joins a space creates it: '), !access.space && h('code', {}, 'annals join STORE --relay URL --space NAME')));
     } else {
-      place.replaceChildren(list, ...(answer.isLast ? [] : [more]));
+      const backup = !access.space && h('p', { class: 'hint' }, 'Newest backup: ', answer.backup ? when(answer.backup) : 'none by annals relay backup');
+      place.replaceChildren(...[backup, list, !answer.isLast && more].filter(Boolean));
     }
     if (further) say(`${count(cards.length, 'more space')}`);
   }

@@ -1,5 +1,6 @@
 import AnnalsCore
 import ArgumentParser
+import Foundation
 import Relay
 import RelayLog
 
@@ -26,10 +27,18 @@ struct RelayBackupCommand: AsyncParsableCommand {
         let source = try folder.openExisting()
         defer { try? source.close() }
         let path = path
+        let began = RelayReplicas.now
         try await RelayCopying.run("copying", output) { progress in
             try RelayCopy.makeFolder(path, from: source, progress: progress, begin: UnfinishedFolders.add)
         } line: {
             "\(path) contains \($0)"
+        }
+        do {
+            let place = URL(fileURLWithPath: path).standardizedFileURL.path
+            try await source.noteBackup(to: place, at: began, by: .thisUser)
+        } catch {
+            // The backup is good; only its age is not known to the relay.
+            output.console.note("annals: note: the relay could not record the time of this backup: \(error)")
         }
     }
 }
