@@ -14,12 +14,13 @@ package enum AddedColumn {
     /// A cache. A page in an older layout needs the same defaults many times.
     private static let known = Mutex<[Declaration: Value]>([:])
 
-    /// The value that `ADD COLUMN` gives to existing rows: the column's default, or NULL if it has none.
+    /// The value that `ADD COLUMN` gives to existing rows: the column's default, or NULL if it has none. For a column that came with a
+    /// rebuilt table, the value with which the table was filled.
     ///
     /// SQLite converts it differently from an inserted value: with `TEXT DEFAULT 1e2` existing rows have '1e2', and new rows have
     /// '100.0'. So the value is read from an empty database.
     package static func value(of column: DeclaredTable.Column) throws -> Value {
-        guard let sql = column.defaultSQL else { return .null }
+        guard let sql = column.addedSQL else { return .null }
         let declaration = Declaration(type: column.declaredType, affinity: column.affinity, defaultSQL: sql)
         if let value = known.withLock({ $0[declaration] }) { return value }
         let value = try ask(sql, column)

@@ -9,6 +9,9 @@ package enum SchemaLimits {
     /// The size of the cache of defaults of added columns, as SQLite converts them.
     static let defaultsKnown = 1_000
 
+    /// The longest value that rows older than a column may have, in bytes. It is a part of the space's schema; see `FilledColumns`.
+    static let filledBytes = 1_000
+
     /// The range of a time, a sequence number or a number in `annals_meta`. SQLite's schema version may be negative.
     package static let facts: ClosedRange<Int64> = -WireLimits.maximumMilliseconds...WireLimits.maximumMilliseconds
 

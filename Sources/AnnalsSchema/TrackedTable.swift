@@ -24,6 +24,8 @@ package struct TrackedTable: Hashable, Sendable {
     package var canonicalNames: CanonicalNames.Names?
     /// The list that continues this one, with the new indices of columns; nil if there is none or it is unknown.
     package var continuation: ListContinuation?
+    /// The values of rows that are older than a column, by its index; see `FilledColumns`.
+    package var fills: [Int: String] = [:]
 
     package enum State: String, Hashable, Sendable {
         case tracked
@@ -59,11 +61,12 @@ package struct TrackedTable: Hashable, Sendable {
     /// Every column list of the store, sorted by id; empty if the store has no history.
     package static func fetchAll(_ db: Database) throws -> [TrackedTable] {
         guard try StoreSchema.exists(db) else { return [] }
-        let (first, continued) = (try CanonicalNames.load(db), try ListContinuation.load(db))
+        let (first, continued, fills) = (try CanonicalNames.load(db), try ListContinuation.load(db), try FilledColumns.load(db))
         return try Row.fetchAll(db.cachedStatement(sql: "\(selection) ORDER BY id")).map(TrackedTable.init(row:)).map { table in
             var table = table
             table.canonicalNames = first[table.id]
             table.continuation = continued[table.id]
+            table.fills = fills[table.id] ?? [:]
             return table
         }
     }
@@ -73,7 +76,7 @@ package struct TrackedTable: Hashable, Sendable {
         try fetchAll(db).filter { $0.state == .tracked }
     }
 
-    /// One column list by its id, without canonical names and continuation. `fetchAll` returns these too.
+    /// One column list by its id, without canonical names, continuation and fills. `fetchAll` returns these too.
     package static func fetch(_ db: Database, id: Int64) throws -> TrackedTable? {
         guard try StoreSchema.exists(db) else { return nil }
         return try Row.fetchOne(db.cachedStatement(sql: "\(selection) WHERE id = ?"), arguments: [id]).map(TrackedTable.init(row:))

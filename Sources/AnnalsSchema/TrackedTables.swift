@@ -42,14 +42,14 @@ package struct TrackedTables: Sendable {
     package static func load(_ db: Database) throws -> TrackedTables {
         let all = try TrackedTable.fetchAll(db)
         let tracked = all.filter { $0.state == .tracked }
-        let ids = Dictionary(tracked.map { ($0.name.foldedIdentifier, $0.id) }, uniquingKeysWith: { $1 })
+        let lists = Dictionary(tracked.map { ($0.name.foldedIdentifier, $0) }, uniquingKeysWith: { $1 })
         let definitions = try SchemaReader(db).tables(named: tracked.map(\.name))
         var names = NameMap()
         for table in tracked {
             names.add(table.name, as: table.first.table, columns: Array(zip(table.columns, table.first.columns)))
         }
         var tables = TrackedTables(
-            definitions.compactMap { table in ids[table.name.foldedIdentifier].map { ($0, table) } }, canonicalNames: names)
+            definitions.compactMap { table in lists[table.name.foldedIdentifier].map { ($0.id, table.filled($0)) } }, canonicalNames: names)
         tables.untrackedReferences = try UntrackedReference.fetchAll(db, tracked: tracked.map(\.name))
         tables.layouts = Dictionary(all.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
         return tables
@@ -130,6 +130,15 @@ package struct TrackedTables: Sendable {
             order[entry.definition.name] = order.count
         }
         for entry in entries { visit(entry.definition.name) }
+    }
+}
+
+extension DeclaredTable {
+    /// The table with the values of rows that are older than its columns.
+    fileprivate func filled(_ list: TrackedTable) -> DeclaredTable {
+        var table = self
+        for (columnIndex, sql) in list.fills where columns.indices.contains(columnIndex) { table.columns[columnIndex].fillSQL = sql }
+        return table
     }
 }
 

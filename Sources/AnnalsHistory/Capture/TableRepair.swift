@@ -79,6 +79,7 @@ package struct TableRepair {
         if let old, isContinued { try Self.conclude(db, table, as: old, installed.runAfterOthers ? .unknown : .asHappened) }
         try end(as: .retired)
         let new = try TrackedTable.create(db, for: definition, gap: nil)
+        try FilledColumns.save(fills(of: definition), of: new.id, db)
         try RepairedTableNames(db, table, isContinued: isContinued)?.give(to: new)
         if isContinued { try ListContinuation(list: new.id, columnIndexes: Array(table.columns.indices)).save(of: table.id, db) }
         try CaptureTriggers(db, table: definition, id: new.id).install(db)
@@ -140,11 +141,26 @@ package struct TableRepair {
         if !isSameList(definition) {
             try end(as: .retired)
             list = try TrackedTable.create(db, for: definition, gap: nil)
+            try FilledColumns.save(fills(of: definition), of: list.id, db)
             try ListContinuation(list: list.id, columnIndexes: table.columns.map(definition.columnIndex)).save(of: table.id, db)
             try RepairedTableNames(db, table, isContinued: false)?.give(to: list)
         }
         try CaptureTriggers(db, table: definition, id: list.id).install(db)
         return try TrackedTable.fetchAll(db).first { $0.id == list.id }
+    }
+
+    /// The values with which new columns of a rebuilt table were filled, by index. Values of columns that the list has already stay.
+    private func fills(of definition: DeclaredTable) throws -> [Int: String] {
+        let known = try TrackedTable.fetchAll(db).first { $0.id == table.id }?.fills ?? [:]
+        var fills: [Int: String] = [:]
+        for (columnIndex, column) in definition.columns.enumerated() where FilledColumns.isFilled(columnIndex, of: definition) {
+            if let old = table.columns.firstIndex(where: { $0.isSameIdentifier(as: column.name) }) {
+                fills[columnIndex] = known[old]
+            } else {
+                fills[columnIndex] = try FilledColumns.value(of: columnIndex, in: definition, db)
+            }
+        }
+        return fills
     }
 
     /// The table as the old triggers see it: the columns that they contain, under their current names. nil if the table is not an
@@ -246,8 +262,11 @@ extension DeclaredTable {
             generatedColumns.allSatisfy(old.generatedColumns.contains)
         else { return false }
         let isTaken = columns.allSatisfy { column in
-            guard let columnIndex = old.columnIndex(of: column.name) else { return SchemaAdditions.isOptional(column) }
-            let was = old.columns[columnIndex]
+            guard let known = old.columnIndex(of: column.name) else {
+                let new = columnIndex(of: column.name)
+                return SchemaAdditions.isOptional(column) || new.map { FilledColumns.isFilled($0, of: self) } ?? false
+            }
+            let was = old.columns[known]
             let isSameType = column.affinity == was.affinity && (!isStrict || column.declaredType.isSameIdentifier(as: was.declaredType))
             return isSameType && (!column.isNotNull || was.isNotNull)
         }

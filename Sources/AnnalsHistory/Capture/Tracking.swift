@@ -248,6 +248,7 @@ public enum Tracking {
             try TrackedTable.delete(list.id, db)
             try CanonicalNames.forget(list.id, db)
             try ListContinuation.forget(list.id, db)
+            try FilledColumns.forget(list.id, db)
         }
     }
 

@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsHistory
 import AnnalsMerge
 package import AnnalsRows
-import AnnalsSchema
+package import AnnalsSchema
 import AnnalsSQLite
 package import AnnalsWire
 package import GRDB
@@ -24,8 +24,29 @@ extension PageApplier {
         guard !entry.isBreaking else { throw Self.breaking(entry) }
         guard let tried = attempt.tried else { throw ApplyError.untriedSchema }
         try RecentLog.noteSchema(db, before: position)
-        try SpaceSchema.take(entry, db, session, tried: tried)
+        let additions = try SpaceSchema.take(entry, db, session, tried: tried)
+        try fill(additions.columns)
         return true
+    }
+
+    /// Two replicas may have filled a new column of a rebuilt table with different values. Then the value of the entry counts, because all
+    /// other replicas have it. At this moment all of the outbox is undone: the rows have the value of this store.
+    private func fill(_ additions: [SchemaAdditions.Columns]) throws {
+        let mark = session.historyMark()
+        for change in additions {
+            guard let own = session.registry.table(first: change.table) else { continue }
+            try FilledRows(session).settle(change.columns.map(\.name), of: session.table(named: own.definition.name))
+        }
+        try recordSchema(since: mark)
+    }
+
+    /// Records changes of rows that a schema entry caused.
+    private func recordSchema(since mark: [Int64: Int64]) throws {
+        let spans = session.spans(since: mark)
+        guard !spans.isEmpty else { return }
+        let info = TransactionInfo(id: identities.next(), time: now, contextName: "schema", origin: .local)
+        _ = try TransactionRecorder.record(
+            db, spans: spans, info: info, origin: .imported, process: process, replica: .nobody, position: state.position)
     }
 
     /// The schema entries of a page, up to the first that cannot be read. Nothing is applied.
@@ -127,12 +148,7 @@ extension PageApplier {
         notes.endEntry(by: WriteMark(time: max(now, clock.last), replica: .nobody, position: state.position))
         guard try session.checks.dangling().isEmpty else { throw try danglingError() }
         session.checks.reset()
-        let spans = session.spans(since: mark)
-        if !spans.isEmpty {
-            let info = TransactionInfo(id: identities.next(), time: now, contextName: "schema", origin: .local)
-            _ = try TransactionRecorder.record(
-                db, spans: spans, info: info, origin: .imported, process: process, replica: .nobody, position: state.position)
-        }
+        try recordSchema(since: mark)
         let missingSchema = MissingSchema.between(space, session.registry)
         try missingSchema.save(db)
         session.kept = try DeferredCells.load(db)
@@ -176,14 +192,18 @@ extension MergeSession {
 
 extension SpaceSchema {
     /// Adds a schema entry, pulled or own, to the space's schema, and records which of it the store lacks.
+    ///
+    /// - Returns: What the entry adds.
+    @discardableResult
     package static func take(
         _ entry: SchemaEntry, _ db: Database, _ session: MergeSession, tried: SchemaTrialResults = SchemaTrialResults()
-    ) throws {
+    ) throws -> SchemaAdditions {
         var space = try load(db) ?? SpaceSchema(session.registry)
         let before = try MissingSchema.load(db)
         let additions = try SchemaAdditions(entry, to: space, tried: tried)
         space.add(additions)
         try space.save(db)
+        session.forgetSpace()
         try SpaceRename.remove(additions.renames, db)
         var missingSchema = MissingSchema.between(space, session.registry)
         // The deferred cells of tables and columns that the store got meanwhile are not in its rows yet.
@@ -194,6 +214,39 @@ extension SpaceSchema {
             session.kept = try DeferredCells.load(db)
         }
         _ = try SchemaComparison(session.registry, space, missingSchema: missingSchema)
+        return additions
+    }
+}
+
+/// Rows whose values in new columns are those with which this store filled its rebuilt table, although the space has other values there.
+private struct FilledRows {
+    let session: MergeSession
+
+    init(_ session: MergeSession) {
+        self.session = session
+    }
+
+    /// Gives the rows the space's values.
+    ///
+    /// - Parameter names: canonical names of columns.
+    func settle(_ names: [String], of table: RowTable) throws {
+        var values: [(columnIndex: Int, value: Value)] = []
+        for columnIndex in names.compactMap(table.first.columnIndex(of:)) where table.definition.columns[columnIndex].fillSQL != nil {
+            let value = try session.addedValue(of: columnIndex, in: table)
+            if try AddedColumn.value(of: table.definition.columns[columnIndex]) != value { values.append((columnIndex, value)) }
+        }
+        guard !values.isEmpty else { return }
+        let rows = try RowReader(session.db, table.definition)
+        var keys: [[Value]] = []
+        while let row = try rows.next() { keys.append(table.key(of: row)) }
+        for key in keys {
+            guard let old = try table.row(key) else { continue }
+            var new = old
+            for (columnIndex, value) in values { new[columnIndex] = value }
+            guard new != old else { continue }
+            try table.update(old, to: new)
+            try session.checks.noteChanged(table, old: old, new: new)
+        }
     }
 }
 
@@ -217,7 +270,9 @@ private struct KeptIntoRows {
             let name = table.first.name
             guard missingSchema.touches(name) else { continue }
             let columns = table.first.columns.map(\.name).filter { missingSchema.has($0, of: name) }
-            let defaults = try missingSchema.has(table: name) ? table.first.columns.map(AddedColumn.value) : []
+            let defaults =
+                try missingSchema.has(table: name) ? table.first.columns.indices.map { try session.addedValue(of: $0, in: table) } : []
+            if !missingSchema.has(table: name) { try FilledRows(session).settle(columns, of: table) }
             try DeferredCells.forEachRow(db, of: name) { key, cells in
                 if try missingSchema.has(table: name) ? insert(table, cells, defaults) : update(table, key, cells, columns) { count += 1 }
             }

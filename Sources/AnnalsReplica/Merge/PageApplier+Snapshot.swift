@@ -142,7 +142,9 @@ private struct SnapshotRows {
     }
 
     private func defaults(_ table: RowTable) throws -> [Value] {
-        try table.definition.columns.map(session.defaultValue)
+        try table.definition.columns.enumerated().map { columnIndex, column in
+            try column.fillSQL == nil ? session.defaultValue(of: column) : session.addedValue(of: columnIndex, in: table)
+        }
     }
 
     private func keysThatDiffer(_ table: RowTable, _ theirs: RowReader) throws -> [[Value]] {

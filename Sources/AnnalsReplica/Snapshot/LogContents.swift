@@ -32,7 +32,9 @@ package struct LogContents: Sendable {
     package func differences(of clone: LogContents) -> [String] {
         var differences: [String] = []
         if let difference = declaration(of: clone) { differences.append(difference) }
-        if (space.version, added, space.names ?? [:]) != (clone.space.version, clone.added, clone.space.names ?? [:]) {
+        if (space.version, added, space.names ?? [:], space.defaults) != (
+            clone.space.version, clone.added, clone.space.names ?? [:], clone.space.defaults
+        ) {
             differences.append("the history of the space's schema")
         }
         if policies != clone.policies { differences.append("the space's policies") }

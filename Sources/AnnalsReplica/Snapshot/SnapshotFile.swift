@@ -32,6 +32,8 @@ package enum SnapshotFile {
         /// The version of the space's schema, and the columns that were added after the first version; see `SpaceSchema`.
         package var schemaVersion: Int64 = 1
         package var added: [String: [String]] = [:]
+        /// The values of rows that are older than an added column, as SQL, where the file's tables declare no default for it.
+        package var fills: [String: [String: String]] = [:]
         /// Each author's newest entry up to the position.
         package var authors: [ReplicaID: AuthorChains.Link?] = [:]
         /// The digest of the rows; see `StoreDigest`.
@@ -42,7 +44,7 @@ package enum SnapshotFile {
         package init(
             position: Position, lineage: Lineage, tracked: [String], canonicalNames: [String: CanonicalNames.Names] = [:],
             presentNames: [String: SpaceSchema.CurrentNames]? = nil, time: HybridTime, highestKeys: [String: Int64],
-            schemaVersion: Int64 = 1, added: [String: [String]] = [:], authors: [ReplicaID: AuthorChains.Link?] = [:],
+            schemaVersion: Int64 = 1, added: [String: [String]] = [:], fills: [String: [String: String]] = [:], authors: [ReplicaID: AuthorChains.Link?] = [:],
             rows: Digest = Digest.zero, logDigest: Digest? = nil
         ) {
             self.position = position
@@ -54,6 +56,7 @@ package enum SnapshotFile {
             self.highestKeys = highestKeys
             self.schemaVersion = schemaVersion
             self.added = added
+            self.fills = fills
             self.authors = authors
             self.rows = rows
             self.logDigest = logDigest
@@ -111,6 +114,7 @@ package enum SnapshotFile {
         if contents.schemaVersion > 1 {
             facts.append(("schema_version", contents.schemaVersion))
             facts.append(("added", try JSONEncoder().encode(contents.added)))
+            if !contents.fills.isEmpty { facts.append(("fills", try JSONEncoder().encode(contents.fills))) }
         }
         if let names = contents.presentNames { facts.append(("names", try JSONEncoder().encode(names))) }
         for name in contents.tracked {
@@ -222,7 +226,10 @@ package enum SnapshotFile {
             },
             time: HybridTime(milliseconds: time, counter: UInt32(truncatingIfNeeded: counter)), highestKeys: highest,
             schemaVersion: try schemaVersion(facts),
-            added: try added.map { try JSONDecoder().decode([String: [String]].self, from: $0) } ?? [:], rows: rows,
+            added: try added.map { try JSONDecoder().decode([String: [String]].self, from: $0) } ?? [:],
+            fills: try facts["fills"].flatMap(Data.fromDatabaseValue).map {
+                try JSONDecoder().decode([String: [String: String]].self, from: $0)
+            } ?? [:], rows: rows,
             logDigest: facts["log"].flatMap(digest))
     }
 

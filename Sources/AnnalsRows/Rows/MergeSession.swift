@@ -71,9 +71,21 @@ package final class MergeSession {
             return columnIndex
         }
         let missing = try table.definition.columns.indices.filter { !columnIndexes.contains($0) }
-            .map { (columnIndex: $0, value: try AddedColumn.value(of: table.definition.columns[$0])) }
+            .map { (columnIndex: $0, value: try addedValue(of: $0, in: table)) }
         return LayoutInUse(all: columnIndexes, missing: missing)
     }
+
+    /// The value of rows that are older than a column. If the store declares no default for it, the space's schema has the value.
+    package func addedValue(of columnIndex: Int, in table: RowTable) throws -> Value {
+        let own = table.definition.columns[columnIndex]
+        guard own.isNotNull, own.defaultSQL == nil, let space = try spaceTable(table.first.name),
+            let theirs = space.columnIndex(of: table.first.columns[columnIndex].name), space.columns[theirs].defaultSQL != nil
+        else { return try AddedColumn.value(of: own) }
+        return try AddedColumn.value(of: space.columns[theirs])
+    }
+
+    /// To be called after the space's schema was changed.
+    package func forgetSpace() { space = nil }
 
     // MARK: History
 

@@ -35,9 +35,10 @@ package struct SchemaAdditions: Hashable, Sendable {
     /// Whether there are tables or columns, and not only renames.
     package var areRows: Bool { !tables.isEmpty || !columns.isEmpty }
 
-    /// Whether a row can be complete without the column: the column may be NULL or has a constant default.
+    /// Whether a row can be complete without the column: the column may be NULL, has a constant default, or came with a rebuilt table that
+    /// was filled with a constant.
     package static func isOptional(_ column: DeclaredTable.Column) -> Bool {
-        guard let value = column.defaultSQL else { return !column.isNotNull }
+        guard let value = column.addedSQL else { return !column.isNotNull }
         return isLiteral(value) && !(column.isNotNull && value.uppercased() == "NULL")
     }
 
@@ -137,7 +138,7 @@ extension SchemaAdditions {
             if !column.declaredType.isEmpty { words.append(column.declaredType) }
             if !column.collation.isSameIdentifier(as: Collation.binary) { words.append("COLLATE \(SQL.quote(column.collation))") }
             if column.isNotNull { words.append("NOT NULL") }
-            if let value = column.defaultSQL { words.append("DEFAULT \(value)") }
+            if let value = column.addedSQL { words.append("DEFAULT \(value)") }
             // A foreign key over several columns cannot be added with one of them; see `SchemaComparison`.
             for key in change.foreignKeys where key.columns.first?.isSameIdentifier(as: column.name) ?? false {
                 words.append("REFERENCES \(SQL.quote(key.parentTable))(\(key.parentColumns.map(SQL.quote).joined(separator: ", ")))")

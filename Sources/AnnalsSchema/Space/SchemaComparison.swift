@@ -92,7 +92,10 @@ package struct SchemaComparison: Sendable {
         if let difference = SchemaAgreement.difference(own.arranged(common), theirs.arranged(common)) { throw refuse(difference) }
         for name in common where space.isAdded(name, of: own.name) {
             if missingSchema.has(name, of: own.name) { isCaughtUp = true }
-            let defaults = [own, theirs].map { table in table.columns.first { $0.name.isSameIdentifier(as: name) }?.defaultSQL ?? "NULL" }
+            let columns = [own, theirs].compactMap { table in table.columns.first { $0.name.isSameIdentifier(as: name) } }
+            // The table was rebuilt with the column. The space knows the value of older rows.
+            if columns.allSatisfy(\.isNotNull), columns.first?.defaultSQL == nil { continue }
+            let defaults = columns.map { $0.defaultSQL ?? "NULL" }
             if defaults[0].uppercased() != defaults[1].uppercased() || (defaults[0] != defaults[1] && defaults[0].contains("'")) {
                 throw refuse("the default of the column \(name)")
             }

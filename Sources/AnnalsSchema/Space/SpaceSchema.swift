@@ -1,4 +1,4 @@
-import AnnalsCore
+package import AnnalsCore
 import AnnalsSQLite
 package import Foundation
 package import GRDB
@@ -27,7 +27,11 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
     }
 
     package init(_ tables: TrackedTables) {
-        self.tables = tables.entries.map(\.first)
+        self.tables = tables.entries.map { entry in
+            var table = entry.first
+            for columnIndex in table.columns.indices { table.columns[columnIndex].fillSQL = nil }
+            return table
+        }
     }
 
     /// - Parameter names: the current names that a snapshot has.
@@ -101,6 +105,47 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
 
     package func isAdded(_ column: String, of table: String) -> Bool {
         added[table.foldedIdentifier]?.contains { $0.isSameIdentifier(as: column) } ?? false
+    }
+
+    // MARK: Values of rows that are older than a column
+
+    /// The values of older rows in added columns that a store's tables declare without a default, by folded canonical names.
+    package func fills(besides tables: TrackedTables) -> [String: [String: String]] {
+        var fills: [String: [String: String]] = [:]
+        for (table, column) in addedColumns {
+            guard let sql = column.defaultSQL, let own = tables.table(first: table)?.first,
+                let columnIndex = own.columnIndex(of: column.name), own.columns[columnIndex].defaultSQL == nil
+            else { continue }
+            fills[table.foldedIdentifier, default: [:]][column.name.foldedIdentifier] = sql
+        }
+        return fills
+    }
+
+    /// Adds the values that a snapshot names. Returns false if one of them is no constant.
+    package mutating func take(fills: [String: [String: String]]) -> Bool {
+        for index in tables.indices {
+            guard let values = fills[tables[index].name.foldedIdentifier] else { continue }
+            for columnIndex in tables[index].columns.indices {
+                var column = tables[index].columns[columnIndex]
+                guard let sql = values[column.name.foldedIdentifier], column.defaultSQL == nil else { continue }
+                (column.defaultSQL, column.hasDefault) = (sql, true)
+                guard SchemaAdditions.isLiteral(sql), column.isNotNull, (try? AddedColumn.value(of: column)) != nil else { return false }
+                tables[index].columns[columnIndex] = column
+            }
+        }
+        return true
+    }
+
+    /// The values of older rows in added columns. All replicas must have the same.
+    package var defaults: [String: Value?] {
+        let values = addedColumns.map { table, column in
+            ("\(table.foldedIdentifier).\(column.name.foldedIdentifier)", try? AddedColumn.value(of: column))
+        }
+        return Dictionary(values, uniquingKeysWith: { $1 })
+    }
+
+    private var addedColumns: [(table: String, column: DeclaredTable.Column)] {
+        tables.flatMap { table in table.columns.filter { isAdded($0.name, of: table.name) }.map { (table.name, $0) } }
     }
 
     /// Adds an entry's additions. Each entry of the log raises the version by one. The number that its author gave is ignored.

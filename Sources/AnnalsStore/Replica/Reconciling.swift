@@ -59,6 +59,7 @@ private struct Reconciling {
     let step: StoreStep
     private let tables: TrackedTables
     private let filler: OutboxFiller
+    private static let noTriggers = UserTriggers(temporaries: [], reached: [], tracked: [])
 
     init(db: Database, other: Database, step: StoreStep) throws {
         self.db = db
@@ -71,6 +72,7 @@ private struct Reconciling {
 
     mutating func run() throws -> Int {
         try filler.fill()
+        try leaveOutDeferredCells()
         let isOutboxKept = try applyOutbox()
         let (spans, changes) = try writeDifferences()
         if isOutboxKept {
@@ -89,13 +91,46 @@ private struct Reconciling {
 
     // MARK: The expected rows
 
+    /// Tables and columns that this store has got since, and that still lack the log's values: the copy gets the values that these rows
+    /// have here. The log's values come later; see `PageApplier.applyKeptEntries`.
+    private func leaveOutDeferredCells() throws {
+        let missingSchema = try MissingSchema.load(db)
+        let (session, theirs) = (MergeSession(db, registry: tables), try TrackedTables.load(other))
+        var statements: [(sql: String, value: Value?)] = []
+        for entry in tables.entries where missingSchema.touches(entry.first.name) {
+            guard let copy = theirs.table(first: entry.first.name) else { continue }
+            let name = "main.\(SQL.quote(copy.definition.name))"
+            guard !missingSchema.has(table: entry.first.name) else {
+                statements.append(("DELETE FROM \(name)", nil))
+                continue
+            }
+            for (columnIndex, column) in entry.first.columns.enumerated() where missingSchema.has(column.name, of: entry.first.name) {
+                guard let their = copy.first.columnIndex(of: column.name) else { continue }
+                let own = entry.definition.columns[columnIndex]
+                let value = try own.fillSQL == nil ? session.addedValue(of: columnIndex, in: session.table(named: entry.definition.name))
+                    : AddedColumn.value(of: own)
+                statements.append(("UPDATE \(name) SET \(SQL.quote(copy.definition.columns[their].name)) = ?1", value))
+            }
+        }
+        guard !statements.isEmpty else { return }
+        try MergeConnection.withTriggersAndForeignKeysOff(other, userTriggers: Self.noTriggers) {
+            try other.inTransaction(.immediate) {
+                for (sql, value) in statements {
+                    let statement = try PreparedStatement(other, sql)
+                    if let value { statement.bind(1, value) }
+                    try statement.run()
+                }
+                return .commit
+            }
+        }
+    }
+
     /// Applies the outbox to the copy. Returns false, with the copy unchanged, if the outbox needs rows that no other replica can
     /// have.
     private func applyOutbox() throws -> Bool {
         let layouts = try LayoutNames(db).all
         for entry in try PendingSchemaEntries.entries(db) { try SchemaAdoption.take(entry, other, step.environment) }
-        let noTriggers = UserTriggers(temporaries: [], reached: [], tracked: [])
-        return try MergeConnection.withTriggersAndForeignKeysOff(other, userTriggers: noTriggers) {
+        return try MergeConnection.withTriggersAndForeignKeysOff(other, userTriggers: Self.noTriggers) {
             var fits = false
             try other.inTransaction(.immediate) {
                 let session = MergeSession(other, registry: try TrackedTables.load(other))

@@ -141,6 +141,7 @@ struct OwnTableChecks {
             (Place(table: OwnTables.meta, name: StoreSchema.Meta.storeID.rawValue), { _ = try HistoryBounds.storeID(db) }),
             (Place(table: OwnTables.meta, name: StoreSchema.Meta.clock.rawValue), { _ = try StoreClock.saved(db) }),
             (Place(table: OwnTables.meta, name: "continued"), { _ = try ListContinuation.load(db) }),
+            (Place(table: OwnTables.meta, name: "filled"), { _ = try FilledColumns.load(db) }),
             (Place(table: OwnTables.meta, name: Meta.Name.lineage.rawValue), { _ = try ReplicaState.load(db) }),
             (Place(table: OwnTables.meta, name: Meta.Name.replicaKey.rawValue), { _ = try ReplicaState.load(db)?.key() }),
             (Place(table: OwnTables.meta, name: StoreSchema.Meta.retention.rawValue), { _ = try Retention.own(db) }),
