@@ -56,6 +56,10 @@ dependency-tests: dependencies ## compare what an app and the program link with 
 	$(SWIFT_BUILD) --product annals
 	python3 -B -m unittest discover --start-directory Tests/DependencyTests
 
+.PHONY: suites
+suites: build ## run test suites of other projects on plain, tracked and joined files; ARGS='django --source peewee=FOLDER'
+	python3 -B Tests/Suites/run.py --program .build/release/annals $(ARGS)
+
 .PHONY: docs
 docs: dependencies ## build the library's documentation, a static site at .build/docs; warnings are errors
 	Scripts/build-documentation
