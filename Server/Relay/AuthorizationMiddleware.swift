@@ -61,7 +61,8 @@ struct Authorizer: Sendable {
         case .granted(let grant): return .token(grant)
         case .expired: throw Self.refusal("The token has expired", hint: "Ask the relay's operator for a new one")
         case .revoked: throw Self.refusal("The token was revoked", hint: "Ask the relay's operator for a new one")
-        case .unknown: throw Self.refusal("The relay does not know this token", hint: "Check it, or ask the relay's operator for one")
+        case .unknown:
+            throw Self.refusal("The relay does not know this token", hint: "Check the token, or ask the relay's operator for a new one")
         }
     }
 
@@ -83,7 +84,7 @@ struct Authorizer: Sendable {
             switch error {
             case .keysAway(let seconds): throw ProblemResponse.unavailable(error.description, retryAfterSeconds: seconds)
             case .expired: throw Self.refusal(error.description, hint: "Get a new one from the identity provider")
-            default: throw Self.refusal(error.description, hint: "Check it, or ask who runs the identity provider")
+            default: throw Self.refusal(error.description, hint: "Check the token, or ask the operator of the identity provider")
             }
         }
     }

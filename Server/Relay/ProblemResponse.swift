@@ -93,14 +93,15 @@ extension ProblemResponse {
     init(_ error: RelayLogError) {
         switch error {
         case .spaceNotFound:
-            self.init(.spaceNotFound, hint: "Create it with PUT, or check its name")
+            self.init(.spaceNotFound, hint: "Create the space with PUT, or check its name")
         case .spaceExists:
             self.init(.spaceExists)
         case .replicaOwnedElsewhere(let replica):
             self.init(
                 .replicaOwnedElsewhere, detail: "The replica \(replica) belongs to another token",
                 hint:
-                    "Use the token that it pushed with before, or ask the relay's operator to revoke it or to run annals relay release"
+                    "Use the token with which the replica pushed before. Otherwise ask the relay's operator to revoke that token, or to "
+                    + "run annals relay release"
             )
         case .quarantined(let owner, let space):
             self.init(
@@ -108,13 +109,13 @@ extension ProblemResponse {
                 detail:
                     "The relay's operator has quarantined \(ReplicaOwner.shown(owner)) in the space \(space): it can read but not write",
                 hint:
-                    "Local changes stay in the outbox. Ask the relay's operator to end it with annals relay quarantine --lift")
+                    "Local changes stay in the outbox. Ask the relay's operator to end the quarantine with annals relay quarantine --lift")
         case .notForReplicas:
             self.init(.notPermitted, detail: "Only the relay can write this kind of entry")
         case .badSignature:
             self.init(
                 .corruptBatch, detail: "The signature of the batch does not belong to the replica that it names",
-                hint: "Send it again. If it is refused again, the replica's key is corrupt: leave the space and join it again")
+                hint: "Send the batch again. If it is refused again, the replica's key is corrupt: leave the space and join it again")
         case .expired(let horizon):
             self.init(
                 .expired, detail: "The log up to position \(horizon) is purged", hint: "Load the snapshot and rebase the outbox on it")

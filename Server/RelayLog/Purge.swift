@@ -110,7 +110,7 @@ extension RelayDatabase {
         _ plan: PurgeOutcome, of space: Int64, _ entry: AuditEntry?, at now: Int64, limits: RelayLogLimits, in db: any LogConnection
     ) throws -> [String]? {
         guard try RunningDigests.atHorizon(of: space, in: db).position < plan.horizon else {
-            try AuditStorage.add(entry, subject: plan.summary, outcome: "another purge was faster", in: db)
+            try AuditStorage.add(entry, subject: plan.summary, outcome: "another purge ran at the same time", in: db)
             return []
         }
         guard try LogStorage.snapshots(of: space, in: db).contains(where: { $0.position == plan.horizon }) else { return nil }

@@ -356,7 +356,7 @@ package struct Joining: Sendable {
                     try store.close()
                     // Only the author of an older snapshot says which log it belongs to.
                     let isOlder = tried.withLock { $0 } != description.snapshot?.position
-                    if isOlder, (error as? AnnalsError)?.code == .relayRolledBack { throw Self.otherLog }
+                    if isOlder, (error as? AnnalsError)?.code == .relayRolledBack { throw SnapshotFile.otherLog }
                     throw error
                 }
                 return (store, unusable)
@@ -370,10 +370,6 @@ package struct Joining: Sendable {
                 throw first ?? error
             }
         }
-    }
-
-    private static var otherLog: AnnalsError {
-        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot belongs to another log than the relay's")
     }
 
     /// Whether another snapshot may work although this one does not.

@@ -117,7 +117,7 @@ public struct EditSet: Sendable {
         let identifier = try current(identifier(of: values, table))
         guard var row = rows[identifier], let now = row.now else {
             throw AnnalsError.editing(
-                "the row of \(table.name) was not read here, or is to be deleted",
+                "the row of \(table.name) was not fetched in this context, or is to be deleted",
                 hint: "Fetch it in this context, or call update(_:from:) with the record as it was read")
         }
         // A record can write a value in another form than the stored one. So the record is compared with what it would write for
@@ -182,7 +182,8 @@ public struct EditSet: Sendable {
     }
 
     private static func notKnown(_ table: DeclaredTable) -> AnnalsError {
-        AnnalsError.editing("the row of \(table.name) was not read here, or is to be deleted", hint: "Fetch it in this context")
+        AnnalsError.editing(
+            "the row of \(table.name) was not fetched in this context, or is to be deleted", hint: "Fetch it in this context")
     }
 
     /// Deletes a row. If it was not read here, the record's values count as those that were read.

@@ -8,7 +8,7 @@ struct PurgeCommand: AsyncParsableCommand {
         commandName: "purge",
         abstract: "Drop old history.",
         discussion: """
-            Transactions that a consumer has not read, or that the space has not ordered yet, are kept. --force drops them as well: \
+            Transactions that a consumer has not read, or that are not pushed yet, are kept. --force drops them as well: \
             the consumer then gets an error and starts over, and unpushed work is still pushed. Without --before, --keep and --share \
             the store's own rule applies, which every sync follows as well: 30 days for a joined store, everything for any other \
             store, or what --remember set. With a duration or a date, old entries of the conflict journal that were shown are \

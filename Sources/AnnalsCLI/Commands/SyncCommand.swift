@@ -33,7 +33,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     var pullOnly = false
     @Flag(
         name: .customLong("follow-relay"),
-        help: "Accept a relay that was restored from a backup, and send it again what it lost.")
+        help: "Accept a relay that was restored from a backup, and send it the lost entries again.")
     var followRelay = false
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions

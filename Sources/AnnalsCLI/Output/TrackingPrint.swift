@@ -48,7 +48,7 @@ enum TrackingPrint {
     private static func remarks(_ table: TrackingReport.Table) -> [String] {
         var lines: [String] = []
         if table.hasProvisionalKeys {
-            lines.append("its integer keys are provisional: a sync may change them until a space has ordered them")
+            lines.append("its integer keys are provisional: a sync may change them until the relay has accepted their rows")
         }
         if table.rowsWithNullKey.count > 0 {
             lines.append("\(Count.of(table.rowsWithNullKey.count, "row")) with NULL in the key will not be synced")

@@ -52,7 +52,7 @@ package struct HistoryBounds: Sendable {
         guard token.number >= oldest.number else { throw expired("the token \(token)") }
         guard token.number <= latest.number else {
             throw AnnalsError(
-                .tokenUnknown, operation: "history", "the token \(token) is ahead of this store",
+                .tokenUnknown, operation: "history", "the token \(token) is newer than this store's history",
                 hint: "The file may be an older copy; its latest token is \(latest)")
         }
         return token

@@ -57,8 +57,8 @@ struct EntryRefusal: TranslatableError {
         switch entry.rule {
         case .check:
             // After a void the author sends its rows again.
-            return "Nothing was changed. Its author wrote the row with checks off: correct the row there, then ask the relay's operator to "
-                + "void the entry (\(void))"
+            return "Nothing was changed. The author of the entry wrote the row while CHECK constraints were off. Correct the row in the "
+                + "author's store, then ask the relay's operator to void the entry (\(void))"
         case .missingRow, .otherValue, .unique, .foreignKey:
             return "Nothing was changed. \(verify). If it finds nothing, ask the relay's operator to void the entry (\(void)). "
                 + "If it finds a problem, keep this file and clone the space again"

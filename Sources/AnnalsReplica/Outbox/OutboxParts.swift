@@ -54,9 +54,9 @@ extension Outbox {
             guard entry.byteCount > limits.journalEntryBytes else { return entry }
             throw AnnalsError(
                 .tooLarge, operation: "sync",
-                "a conflict over a row of \(entry.table) is larger than \(limits.journalEntryBytes / 1_000_000) MB and cannot be stored",
+                "the values of a conflict in \(entry.table) are larger than \(limits.journalEntryBytes / 1_000_000) MB and cannot be stored",
                 hint: "Make the value smaller, then call leave(force: true), and join again with existing: .sameKey",
-                commandHint: "Make the value smaller, then annals leave --force and annals join --existing same-key")
+                commandHint: "Make the value smaller, then run annals leave --force and annals join --existing same-key")
         }
 
         package func write(_ body: [[UInt8]]) throws {

@@ -136,7 +136,7 @@ package struct Push {
                 .tooLarge, operation: "sync",
                 "a transaction (\(names)) has more than \(WireLimits.maximumParts) parts and cannot be sent",
                 hint: "Write its rows in several transactions: call leave(force: true), then join again with existing: .sameKey",
-                commandHint: "Write its rows in several transactions: annals leave --force, then annals join --existing same-key")
+                commandHint: "Write its rows in several transactions: run annals leave --force, then annals join --existing same-key")
         }
     }
 

@@ -315,7 +315,7 @@ extension AnnalsError {
     /// The relay's log differs from the one that was seen before, or is shorter.
     package static func relayRolledBack(operation: String) -> AnnalsError {
         let state = "The relay was restored from an older backup. Nothing was changed, and local work can continue."
-        let effect = "to accept the relay and send it again what it lost"
+        let effect = "to accept the relay and send it the lost entries again"
         return AnnalsError(
             .relayRolledBack, operation: operation, "the relay's log is shorter than the log seen before, or differs from it",
             hint: "\(state) Call sync(restoredRelay: .follow) \(effect)",

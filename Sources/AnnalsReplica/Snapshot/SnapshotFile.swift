@@ -255,7 +255,7 @@ package enum SnapshotFile {
     }
 
     package static var otherLog: AnnalsError {
-        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot belongs to another log than the relay's")
+        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot belongs to another log than the one that the relay serves")
     }
 
     /// An SQLite error that the file causes. Its maker can put anything into it, so this is not a defect of this program.

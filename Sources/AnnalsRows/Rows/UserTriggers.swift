@@ -92,7 +92,7 @@ package struct UserTriggers: Sendable {
         do {
             for (index, trigger) in temporaries.enumerated() {
                 let sql = trigger.definition.temporarySQL(named: Self.temporaryName(index), statements: trigger.statements)
-                try refusing(trigger, "cannot be divided into statements that run while entries are applied and others") {
+                try refusing(trigger, "cannot be divided into statements that run while entries are applied and statements that do not") {
                     try SQLiteStatements.run(sql, on: db)
                 }
             }

@@ -92,8 +92,8 @@ extension Store {
             throw AnnalsError(
                 .rowsDiffer, operation: "leave",
                 "the space does not have all changes of this store; transactions that were not sent: \(unsent)",
-                hint: "Call sync() first; leave(force: true) leaves anyway, and they stay in the rows and are not sent",
-                commandHint: "Run annals sync first; annals leave --force leaves anyway, and they stay in the rows and are not sent")
+                hint: "Call sync() first. leave(force: true) does not send them; they remain in the rows and in history",
+                commandHint: "Run annals sync first. annals leave --force does not send them; they remain in the rows and in history")
         }
         guard try !UnverifiedRows.isNoted(db) else {
             throw AnnalsError(

@@ -37,7 +37,7 @@ public enum RepairStep: Hashable, Sendable {
         case .restoreTriggers(let tables): "restore the capture triggers of \(tables.joined(separator: ", "))"
         case .beginHistoryAnew: "start history again with the current rows: older tokens expire, and consumers start over"
         case .beginPushAnew: "rebuild the push under way"
-        case .recountKeys: "read from the rows again which integer keys were used"
+        case .recountKeys: "read the used integer keys from the rows again"
         case .compareWithSpace: "make the next sync compare the rows with the space before anything else"
         }
     }

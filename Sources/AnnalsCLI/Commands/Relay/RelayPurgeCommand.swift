@@ -41,8 +41,8 @@ struct RelayPurgeCommand: AsyncParsableCommand {
         if let snapshot = outcome.unconfirmed {
             let (state, command) =
                 snapshot.verdict == .refuted
-                ? ("is refuted by a replica of another owner", "See the audit log for who disagrees")
-                : ("waits until a replica of another owner confirms it", "That happens when such a replica syncs")
+                ? ("is refuted by a replica of another owner", "annals relay audit shows which replica")
+                : ("waits until a replica of another owner confirms it", "The next sync of such a replica does that")
             console.note("annals: note: the snapshot at position \(snapshot.position) \(state). \(command); --force uses it in any case")
         }
         for replica in outcome.holding {

@@ -5,7 +5,7 @@ import RelayLog
 struct RelayQuarantineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "quarantine",
-        abstract: "Stop an owner from writing to a space, until it is lifted; the owner can still read.",
+        abstract: "Refuse the writes of an owner to a space; the owner can still read.",
         discussion: """
             An owner is a token, or a subject of an identity provider, as annals relay replicas shows it. While an owner is \
             quarantined, the relay refuses the pushes and the snapshots of its replicas: their sync ends with 77, applies the \

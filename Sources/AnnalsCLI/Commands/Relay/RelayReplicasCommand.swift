@@ -50,7 +50,7 @@ struct RelayRetireCommand: AsyncParsableCommand {
         abstract: "Stop keeping the log for a replica.",
         discussion: """
             The relay keeps the log for replicas that have not applied it. Retire a replica that will not return. If it returns \
-            nevertheless, it takes the newest snapshot, rebases its own work on it, and counts again.
+            nevertheless, it resyncs from the newest snapshot and keeps its unsent work, and the relay keeps the log for it again.
 
             Example:
               annals relay retire laptop --data relay-data --space shop
