@@ -16,7 +16,7 @@ package enum FilledColumns {
         var found: [Int64: [Int: String]] = [:]
         for row in try MetaTable(db).rows(from: prefix, to: "filled;") {
             let name: String = try row.value("name")
-            guard let id = Int64(name.dropFirst(prefix.count)) else { throw Corruption("annals_meta.filled") }
+            guard let id = Int64(name.dropFirst(prefix.count)) else { throw Corruption("\(OwnTables.meta).filled") }
             found[id] = try row.json("value")
         }
         return found

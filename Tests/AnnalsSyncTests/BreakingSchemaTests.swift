@@ -112,7 +112,8 @@ struct BreakingSchemaTests {
         "values of all types",
         arguments: [
             ("varchar(10) NOT NULL", "'it''s'"), ("real NOT NULL", "1.0"), ("real NOT NULL", "0.1"), ("decimal NOT NULL", "'12.50'"),
-            ("datetime NOT NULL", "'2024-01-01 00:00:00'"), ("bool NOT NULL", "0"), ("integer NOT NULL", "-5"), ("BLOB NOT NULL", "X'00FF'"),
+            ("datetime NOT NULL", "'2024-01-01 00:00:00'"), ("bool NOT NULL", "0"), ("integer NOT NULL", "-5"),
+            ("BLOB NOT NULL", "X'00FF'"),
             ("text NOT NULL", "''"), ("text NOT NULL", "'1e2'"), ("char(32) NOT NULL", "lower(hex(randomblob(16)))"),
         ])
     func values(_ declaration: String, _ value: String) async throws {
@@ -127,7 +128,8 @@ struct BreakingSchemaTests {
         #expect(try await world.rows(1, "SELECT id, stock, typeof(stock) FROM shop_book ORDER BY id") == before)
     }
 
-    @Test("an empty table: rows of older replicas get the empty value", arguments: [("varchar(9) NOT NULL", ""), ("integer NOT NULL", "0")])
+    @Test(
+        "an empty table: rows of older replicas get the empty value", arguments: [("varchar(9) NOT NULL", ""), ("integer NOT NULL", "0")])
     func addedFieldToNothing(_ declaration: String, _ value: String) async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema + "DELETE FROM shop_book;")
         try world.outside(0, Self.addField(declaration, "'9'"), foreignKeys: false)

@@ -44,7 +44,8 @@ package enum SnapshotFile {
         package init(
             position: Position, lineage: Lineage, tracked: [String], canonicalNames: [String: CanonicalNames.Names] = [:],
             presentNames: [String: SpaceSchema.CurrentNames]? = nil, time: HybridTime, highestKeys: [String: Int64],
-            schemaVersion: Int64 = 1, added: [String: [String]] = [:], fills: [String: [String: String]] = [:], authors: [ReplicaID: AuthorChains.Link?] = [:],
+            schemaVersion: Int64 = 1, added: [String: [String]] = [:], fills: [String: [String: String]] = [:],
+            authors: [ReplicaID: AuthorChains.Link?] = [:],
             rows: Digest = Digest.zero, logDigest: Digest? = nil
         ) {
             self.position = position

@@ -107,7 +107,9 @@ private struct Reconciling {
             for (columnIndex, column) in entry.first.columns.enumerated() where missingSchema.has(column.name, of: entry.first.name) {
                 guard let their = copy.first.columnIndex(of: column.name) else { continue }
                 let own = entry.definition.columns[columnIndex]
-                let value = try own.fillSQL == nil ? session.addedValue(of: columnIndex, in: session.table(named: entry.definition.name))
+                let value =
+                    try own.fillSQL == nil
+                    ? session.addedValue(of: columnIndex, in: session.table(named: entry.definition.name))
                     : AddedColumn.value(of: own)
                 statements.append(("UPDATE \(name) SET \(SQL.quote(copy.definition.columns[their].name)) = ?1", value))
             }

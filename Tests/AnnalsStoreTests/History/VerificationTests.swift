@@ -133,7 +133,9 @@ struct VerificationTests {
 
     @Test(
         "A table that was replaced by something without a key",
-        arguments: ["CREATE TABLE child(id INTEGER, size)", "CREATE VIEW child AS SELECT 1 AS id", "CREATE VIRTUAL TABLE child USING fts5(id)"])
+        arguments: [
+            "CREATE TABLE child(id INTEGER, size)", "CREATE VIEW child AS SELECT 1 AS id", "CREATE VIRTUAL TABLE child USING fts5(id)",
+        ])
     func replaced(statement: String) throws {
         let store = try store()
         try store.outside("INSERT INTO child VALUES(7, 1, 1); DROP TABLE child; \(statement)")
