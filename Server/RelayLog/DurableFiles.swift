@@ -110,7 +110,8 @@ extension DurableFiles {
         guard stat(model, &owner) == 0 else { return false }
         let inner = (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []
         // The folder is the last one: until then only root can reach what is in it.
-        return (inner.map { "\(path)/\($0)" } + [path]).allSatisfy { lchown($0, owner.st_uid, owner.st_gid) == 0 }
+        let paths: [String] = inner.map { "\(path)/\($0)" } + [path]
+        return paths.allSatisfy { lchown($0, owner.st_uid, owner.st_gid) == 0 }
     }
 
     /// Removes a file if it exists.

@@ -1,3 +1,4 @@
+import AnnalsCore
 import AnnalsSQLite
 package import GRDB
 

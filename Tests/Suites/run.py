@@ -177,6 +177,17 @@ def count(outcomes):
     return counts["passed"], counts["failed"], counts["skipped"]
 
 
+def print_found(found):
+    """What the program said of the files: each message once, with the number of files and one test."""
+    groups = collections.defaultdict(list)
+    for line in found:
+        text = (line.get("output") or line.get("error") or str(line.get("tables", ""))).strip()
+        text = re.sub(r"(annals: )?(error: )?(/\S+: )?", "", text.splitlines()[0] if text else "", count=1)
+        groups[(line["kind"], line.get("status"), re.sub(r"\b(table|of) \S+", r"\1 …", text)[:160])].append(line["test"] or line["file"])
+    for (kind, status, text), tests in sorted(groups.items(), key=lambda group: -len(group[1])):
+        print(f"  {kind} {'' if status is None else status}: {text} ({len(tests)}, such as {tests[0][-80:]})")
+
+
 def main():
     parser = argparse.ArgumentParser(description="Run test suites that others wrote, on plain, tracked and joined files.")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help="suites to run: " + ", ".join(suite.name for suite in SUITES))
@@ -229,10 +240,7 @@ def main():
                         if outcome == "failed" and plain.get(name, ["passed"])[0] != "failed":
                             differing = True
                             print(f"  {name}: {reason}")
-                for line in found:
-                    if line["kind"] not in ("verified", "compared", "untrackable"):
-                        print(f"  {line['kind']} {line['test'] or line['file']}: {line.get('status', '')} "
-                              + (line.get("output") or line.get("error") or str(line.get("tables", ""))).strip().replace("\n", " | ")[:300])
+                print_found([line for line in found if line["kind"] not in ("verified", "compared", "untrackable")])
     finally:
         if relay is not None:
             relay.terminate()

@@ -86,7 +86,7 @@ class _Hook:
                     run = _annals("join", self.annals_path, "--relay", RELAY, "--space", space)
                     if run.returncode == 0:
                         _joined[self.annals_path] = space
-                    else:
+                    elif "already joined" not in run.stderr:  # a copy of a joined file
                         _note("join", self.annals_path, run)
                 _versions[self.annals_path] = sqlite3.Cursor(self).execute("PRAGMA schema_version").fetchall()[0][0]
         except sqlite3.Error as error:
@@ -224,17 +224,20 @@ def _check(path):
 
 
 def _compare(path, clone):
-    """The tracked tables of which two files hold other rows."""
+    """The tracked tables of which two files hold other rows. Columns may be in another order after a tool rebuilt a table."""
     here, there = _connect(path), _connect(clone)
     try:
-        names = [row[0] for row in there.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'annals_%' AND name NOT LIKE 'sqlite_%'")]
         differing = []
-        for name in names:
-            quoted = '"' + name.replace('"', '""') + '"'
+        for (name,) in there.execute("SELECT DISTINCT name FROM annals_tables WHERE state = 'tracked'").fetchall():
+            quoted = _quoted(name)
+            columns = sorted(row[0] for row in there.execute("SELECT name FROM pragma_table_info(?)", (name,)))
+            select = f"SELECT {', '.join(map(_quoted, columns))} FROM {quoted}"
+            rows = []
             for connection in (here, there):
                 connection.text_factory = bytes
-            if sorted(map(repr, here.execute(f"SELECT * FROM {quoted}"))) != sorted(map(repr, there.execute(f"SELECT * FROM {quoted}"))):
+                rows.append(sorted(map(repr, connection.execute(select))))
+                connection.text_factory = str
+            if rows[0] != rows[1]:
                 differing.append(name)
         return differing
     except sqlite3.Error as error:
@@ -242,6 +245,10 @@ def _compare(path, clone):
     finally:
         here.close()
         there.close()
+
+
+def _quoted(name):
+    return '"' + name.replace('"', '""') + '"'
 
 
 @atexit.register
