@@ -29,7 +29,7 @@ package struct TrustedProxies: Sendable, Hashable {
 
     private static func network(_ text: String) -> Network? {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        guard let address = parts.first, let bytes = bytes(of: address), parts.count <= 2 else { return nil }
+        guard let address = parts.first, let bytes = Self.bytes(of: address), parts.count <= 2 else { return nil }
         guard parts.count == 2 else { return Network(bytes: bytes, bits: 128) }
         let most = address.contains(":") ? 128 : 32
         guard let bits = Int(parts[1]), (0...most).contains(bits), parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {

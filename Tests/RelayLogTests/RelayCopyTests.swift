@@ -101,8 +101,8 @@ struct RelayCopyTests {
         try database.close()
         #expect(!report.belongsToRoot)
         for file in try all(target) {
-            let attributes = try FileManager.default.attributesOfItem(atPath: file)
-            #expect(attributes[.ownerAccountID] as? Int == 4242 && attributes[.groupOwnerAccountID] as? Int == 4343, "\(file)")
+            var status = stat()
+            #expect(stat(file, &status) == 0 && status.st_uid == 4242 && status.st_gid == 4343, "\(file)")
         }
     }
 
