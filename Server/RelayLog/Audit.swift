@@ -32,6 +32,8 @@ package enum OperatorAction: String, Sendable, Hashable, CaseIterable {
     case snapshotCheck = "snapshot-refuted"
     /// A complete copy of the relay's data was made.
     case relayBackup = "relay-backup"
+    /// The space was restored from a backup.
+    case relayRestore = "relay-restore"
 }
 
 /// One line of the audit log: who did what, when, and the result. It holds no secrets and no data of rows.

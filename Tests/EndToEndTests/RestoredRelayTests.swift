@@ -3,13 +3,16 @@ import Testing
 
 @Suite("a relay that is restored from a backup is followed", .timeLimit(.minutes(20)))
 struct RestoredRelayTests {
-    /// Stops the relay and serves the backup instead, at the same address.
+    /// Stops the relay, restores the backup and serves it, at the same address.
     private func restore(_ shop: Workshop, _ url: String, _ program: Program) async throws {
         program.signal(SIGTERM)
         _ = try await program.end()
-        let files = FileManager.default
-        try files.moveItem(atPath: shop.file("relay-data"), toPath: shop.file("lost-data"))
-        try files.moveItem(atPath: shop.file("backup"), toPath: shop.file("relay-data"))
+        try await shop.fail(73, "add --force", "relay", "restore", "backup", "--to", "relay-data")
+        let restored = try await shop.succeed("relay", "restore", "backup", "--to", "relay-data", "--force", "--json").object()
+        let space = try #require((restored["spaces"] as? [[String: Any]])?.first)
+        #expect(space["space"] as? String == "shop" && space["head"] as? Int == 1 && space["missing"] as? Int == 2)
+        let replaced = try #require(restored["replaced"] as? String)
+        #expect(FileManager.default.fileExists(atPath: replaced + "/relay.db"))
         let port = try #require(url.split(separator: ":").last)
         _ = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:\(port)")
     }

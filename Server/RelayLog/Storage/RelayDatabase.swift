@@ -79,7 +79,8 @@ package final class RelayDatabase: Sendable {
 
     private static func movedMark(_ directory: String) -> String { directory + "/relay.moved" }
 
-    private static func lock(_ directory: String) throws -> DirectoryLock {
+    /// Throws `AnnalsError` with `.busy` if another relay holds the lock.
+    static func lock(_ directory: String) throws -> DirectoryLock {
         do {
             return try DirectoryLock(path: directory + "/relay.lock")
         } catch  where DirectoryLock.isHeldElsewhere(error) {

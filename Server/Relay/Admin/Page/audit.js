@@ -8,7 +8,7 @@ const WORDS = {
   'replica-release': 'released a replica', 'space-purge': 'purged a space', 'entry-void': 'voided entries',
   'owner-quarantine': 'quarantined an owner', 'owner-lift': 'lifted a quarantine', 'space-delete': 'deleted a space',
   'entry-report': 'reported an entry', 'snapshot-refuted': 'refuted a snapshot',
-  'relay-backup': 'backed up the relay',
+  'relay-backup': 'backed up the relay', 'relay-restore': 'restored a space from a backup',
 };
 
 export async function showAudit({ place, signal, failed }) {

@@ -10,8 +10,8 @@ struct RelayBackupCommand: AsyncParsableCommand {
         abstract: "Copy all data of a relay into a new folder; works while the relay runs.",
         discussion: """
             The folder has every space at one moment, with its log, snapshots, replicas and tokens. It appears only when it is \
-            complete. To replace a lost relay, run annals relay serve --data FOLDER. Replicas that have seen more of a log than the \
-            backup has get an error. If root runs the command, the folder gets the owner of the relay's folder.
+            complete. To replace a lost relay, run annals relay restore. If root runs the command, the folder gets the owner of the \
+            relay's folder.
 
             Examples:
               annals relay backup --data relay-data --output /backup/relay-2026-11-21
@@ -94,8 +94,25 @@ struct RelayCopyCommand: AsyncParsableCommand {
     }
 }
 
-/// The shared part of backup and copy: progress, cancellation on Ctrl-C, and the report.
-private enum RelayCopying {
+/// The shared part of backup, copy and restore: progress, cancellation on Ctrl-C, and the report of a copy.
+enum RelayCopying {
+    /// Runs `work` with the progress of its bytes, and ends it on Ctrl-C.
+    static func watched<T: Sendable>(
+        _ label: String, _ console: Console, _ work: @escaping @Sendable (@escaping @Sendable (Int64) throws -> Void) throws -> T
+    ) async throws -> T {
+        let isCancelled = AtomicFlag()
+        return try await Progress.during(label, on: console) { progress in
+            try await withTaskCancellationHandler {
+                try work { bytes in
+                    if isCancelled.isSet { throw CancellationError() }
+                    progress.report(done: bytes, .bytes)
+                }
+            } onCancel: {
+                isCancelled.set()
+            }
+        }
+    }
+
     static func run(
         _ label: String, _ output: OutputOptions,
         _ copy: @escaping @Sendable (@escaping @Sendable (Int64) throws -> Void) throws -> RelayCopy.Report,
@@ -104,17 +121,7 @@ private enum RelayCopying {
         let console = output.console
         // All snapshots are open at the same time.
         FileLimit.raise()
-        let isCancelled = AtomicFlag()
-        let report = try await Progress.during(label, on: console) { progress in
-            try await withTaskCancellationHandler {
-                try copy { bytes in
-                    if isCancelled.isSet { throw CancellationError() }
-                    progress.report(done: bytes, .bytes)
-                }
-            } onCancel: {
-                isCancelled.set()
-            }
-        }
+        let report = try await watched(label, console, copy)
         if report.belongsToRoot {
             console.note("annals: note: the copy belongs to root. Give it to the user that serves it, with chown -R")
         }

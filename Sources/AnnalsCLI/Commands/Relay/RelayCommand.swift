@@ -7,6 +7,6 @@ struct RelayCommand: AsyncParsableCommand {
         subcommands: [
             RelayServeCommand.self, RelayTokenCommand.self, RelaySpacesCommand.self, RelayReplicasCommand.self, RelayRetireCommand.self,
             RelayReleaseCommand.self, RelayPurgeCommand.self, RelayVoidCommand.self, RelayAuditCommand.self, RelayBackupCommand.self,
-            RelayCopyCommand.self, RelayDeleteCommand.self, RelayQuarantineCommand.self,
+            RelayRestoreCommand.self, RelayCopyCommand.self, RelayDeleteCommand.self, RelayQuarantineCommand.self,
         ])
 }
