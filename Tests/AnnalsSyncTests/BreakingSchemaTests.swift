@@ -129,7 +129,8 @@ struct BreakingSchemaTests {
     }
 
     @Test(
-        "an empty table: rows of older replicas get the empty value", arguments: [("varchar(9) NOT NULL", ""), ("integer NOT NULL", "0")])
+        "an empty table: rows of older replicas get the empty value",
+        arguments: [("varchar(9) NOT NULL", ""), ("integer NOT NULL", "0")])
     func addedFieldToNothing(_ declaration: String, _ value: String) async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema + "DELETE FROM shop_book;")
         try world.outside(0, Self.addField(declaration, "'9'"), foreignKeys: false)
@@ -191,5 +192,33 @@ struct BreakingSchemaTests {
         try await world.stores[1].track(.all)
         try await expectBooks(world, ["aOne3", "bTwo3", "cThree3"])
         #expect(try await world.rows(1, "SELECT word FROM shop_tag ORDER BY id").map { $0[0] } == ["red", "blue"].map(\.databaseValue))
+    }
+
+    // MARK: CHECK constraints on new columns
+
+    @Test("PositiveIntegerField and JSONField: a constraint that names only new columns comes with them")
+    func checkedField() async throws {
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
+        let json = #"ALTER TABLE "shop_book" ADD COLUMN "meta" text NULL CHECK ((JSON_VALID("meta") OR "meta" IS NULL));"#
+        let sql = Self.addField(#"integer unsigned NOT NULL CHECK ("stock" >= 0)"#) + json
+        try world.outside(0, sql, foreignKeys: false)
+        try world.outside(1, "INSERT INTO shop_book VALUES('n', 'New', NULL, 1)")
+        try world.reopen(2, newSchemas: .take)
+        try await world.settle()
+        #expect(throws: DatabaseError.self) { try world.outside(2, "UPDATE shop_book SET stock = -1") }
+        #expect(throws: DatabaseError.self) { try world.outside(2, "UPDATE shop_book SET meta = '{'") }
+        try world.outside(2, "UPDATE shop_book SET stock = 4, meta = '{}' WHERE id = 'n'")
+        try await world.addClone("r3")
+        try world.outside(1, sql, foreignKeys: false)
+        try await expectBooks(world, ["aOne3-", "bTwo3-", "cThree3-", "nNew4{}"], "id || title || stock || ifnull(meta, '-')")
+    }
+
+    @Test("a constraint on older columns is refused by name", arguments: [#""stock" > length("title")"#, #"length("title") > 0"#])
+    func checkOnOlderColumns(_ check: String) async throws {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
+        try world.outside(0, Self.addField("integer NOT NULL CHECK (\(check))", "99"), foreignKeys: false)
+        await #expect { try await world.sync(0) } throws: { error in
+            (error as? AnnalsError)?.code == .schemaRefused && (error as? AnnalsError)?.message.contains("CHECK") ?? false
+        }
     }
 }

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsWire
 import Foundation
 import GRDB
 import RelayTestSupport

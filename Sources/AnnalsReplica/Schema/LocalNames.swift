@@ -69,6 +69,7 @@ package struct LocalNames {
             own.columns[columnIndex].name = map.column(change.columns[columnIndex].name, of: change.table)
         }
         own.foreignKeys = change.foreignKeys.map { map.foreignKey($0, of: change.table) }
+        own.checks = change.checks.map { map.expression($0, of: change.table) }
         return own
     }
 }

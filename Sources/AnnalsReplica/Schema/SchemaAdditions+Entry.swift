@@ -79,7 +79,12 @@ extension SchemaAdditions {
             guard !columns.isEmpty else { continue }
             guard columns.allSatisfy(Self.isOptional) else { throw Self.refused("a new column of \(layout.name) needs a value", nil) }
             let keys = table.foreignKeys.filter { key in key.columns.contains { known.columnIndex(of: $0) == nil } }
-            self.columns.append(Columns(table: known.name, columns: columns, foreignKeys: keys))
+            // A constraint on other columns is no addition: rows of older replicas may violate it. It is left out.
+            let checks = table.checks.filter { check in
+                let names = table.names(in: check)
+                return !names.isEmpty && names.allSatisfy { name in columns.contains { $0.name.isSameIdentifier(as: name) } }
+            }
+            self.columns.append(Columns(table: known.name, columns: columns, foreignKeys: keys, checks: checks))
         }
     }
 

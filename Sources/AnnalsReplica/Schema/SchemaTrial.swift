@@ -12,10 +12,10 @@ import GRDBSQLite
 /// functions. Refused are queries, other files, functions of a program, and functions with results that can be much larger than their
 /// arguments.
 ///
-/// Every expression is compiled. Only defaults and generated columns are computed, for one row, because nothing else shows the size of
-/// the value that a default makes. An error that depends on values refuses nothing. SQLite counts its instructions, but one function
-/// call is one instruction. So values are short, calls are counted, and functions with a time that grows with the product of two lengths
-/// are replaced by fast ones.
+/// Every expression is compiled. Defaults and generated columns are computed, for one row, because nothing else shows the size of the
+/// value that a default makes. So are the CHECK constraints of a new column with a constant default. Any other error that depends on
+/// values refuses nothing. SQLite counts its instructions, but one function call is one instruction. So values are short, calls are
+/// counted, and functions with a time that grows with the product of two lengths are replaced by fast ones.
 package final class SchemaTrial {
     /// The reason why a statement is refused.
     package struct Refusal: Error, Hashable {
@@ -124,12 +124,15 @@ package final class SchemaTrial {
             let text = String(decoding: Array(sql.utf8)[definition], as: UTF8.self)
             judge.tables += 1
             let name = "annals_trial_\(judge.tables)"
-            return reason(against: "CREATE TABLE \(name) (\(text))", making: name)
+            return reason(against: "CREATE TABLE \(name) (\(text))", making: name, checksDefault: tokens.contains { $0.isWord("CHECK") })
         }
     }
 
     /// SQLite checks the functions of CHECKs and generated columns when it creates the table, but not those of defaults.
-    private func reason(against sql: String, making name: String) -> String? {
+    ///
+    /// - Parameter checksDefault: Whether a constant default must satisfy the CHECK constraints, because rows that are older than a new
+    ///   column have it.
+    private func reason(against sql: String, making name: String, checksDefault: Bool = false) -> String? {
         if let reason = run(sql, .declaring) { return reason }
         var defaults: [String] = []
         _ = run("PRAGMA main.table_xinfo(\(SQL.quote(name)))", .asking) { statement in
@@ -138,7 +141,12 @@ package final class SchemaTrial {
         for text in defaults {
             if let reason = run("SELECT (\(text))", .compiling) { return reason }
         }
-        return run("INSERT INTO \(SQL.quote(name)) DEFAULT VALUES", .inserting)
+        let insert = "INSERT INTO \(SQL.quote(name)) DEFAULT VALUES"
+        if let reason = run(insert, .inserting) { return reason }
+        guard checksDefault, defaults.isEmpty else { return nil }
+        _ = run("PRAGMA ignore_check_constraints = OFF", .asking)
+        defer { _ = run("PRAGMA ignore_check_constraints = ON", .asking) }
+        return run(insert, .inserting)
     }
 
     private enum Form {
@@ -189,6 +197,8 @@ package final class SchemaTrial {
         switch code & 0xff {
         case SQLITE_TOOBIG, SQLITE_NOMEM: return "a value of it is larger than \(ReplicaLimits.schemaTrialValue >> 10) KiB"
         case SQLITE_INTERRUPT: return "it takes too long"
+        case SQLITE_CONSTRAINT where sqlite3_extended_errcode(connection) == SQLITE_CONSTRAINT | 1 << 8:
+            return "its default does not satisfy its CHECK constraint"
         case SQLITE_AUTH: return "it does more than declare a table or an index"
         case SQLITE_ERROR where !Self.isOfThisPlace(error): return error
         default: return nil

@@ -9,16 +9,28 @@ package import GRDB
 /// Replicas that lack them continue to sync; see `SchemaComparison`. All names are canonical names, except the new names in
 /// renames.
 package struct SchemaAdditions: Hashable, Sendable {
-    /// New columns of one table, with the foreign keys that they belong to.
+    /// New columns of one table, with the foreign keys that they belong to, and the CHECK constraints that name only them.
     package struct Columns: Hashable, Sendable {
         package var table: String
         package var columns: [DeclaredTable.Column]
         package var foreignKeys: [DeclaredTable.ForeignKey]
+        package var checks: [String]
 
-        package init(table: String, columns: [DeclaredTable.Column], foreignKeys: [DeclaredTable.ForeignKey]) {
+        package init(
+            table: String, columns: [DeclaredTable.Column], foreignKeys: [DeclaredTable.ForeignKey], checks: [String] = []
+        ) {
             self.table = table
             self.columns = columns
             self.foreignKeys = foreignKeys
+            self.checks = checks
+        }
+
+        /// The constraints that one of the columns is the last to appear in.
+        fileprivate func checks(endingAt columnIndex: Int) -> [String] {
+            checks.filter { check in
+                let words = Set(SQLToken.all(in: check).compactMap { $0.identifier?.foldedIdentifier })
+                return columns.lastIndex { words.contains($0.name.foldedIdentifier) } == columnIndex
+            }
         }
     }
 
@@ -60,7 +72,7 @@ package struct SchemaAdditions: Hashable, Sendable {
             guard let table = schema.table(named: change.table) else { continue }
             let columns = change.columns.filter { table.columnIndex(of: $0.name) == nil }
             guard !columns.isEmpty else { continue }
-            missing.columns.append(Columns(table: change.table, columns: columns, foreignKeys: change.foreignKeys))
+            missing.columns.append(Columns(table: change.table, columns: columns, foreignKeys: change.foreignKeys, checks: change.checks))
         }
         missing.renames = schema.news(renames)
         return missing
@@ -84,7 +96,8 @@ package struct SchemaAdditions: Hashable, Sendable {
             let columns = table.columns.filter { column in !named.contains { $0.isSameIdentifier(as: column.name) } }.filter(
                 Self.isOptional)
             let keys = table.foreignKeys.filter { key in columns.contains { key.columns == [$0.name] } }
-            if !columns.isEmpty { missing.columns.append(Columns(table: table.name, columns: columns, foreignKeys: keys)) }
+            let checks = table.checks(naming: columns.map(\.name))
+            if !columns.isEmpty { missing.columns.append(Columns(table: table.name, columns: columns, foreignKeys: keys, checks: checks)) }
         }
         // Of several renames of one thing, the last one counts.
         let told = entries.flatMap(\.renames)
@@ -133,12 +146,13 @@ extension SchemaAdditions {
     }
 
     package static func statements(_ change: Columns) -> [String] {
-        change.columns.map { column in
+        change.columns.enumerated().map { columnIndex, column in
             var words = ["ALTER TABLE \(SQL.quote(change.table)) ADD COLUMN \(SQL.quote(column.name))"]
             if !column.declaredType.isEmpty { words.append(column.declaredType) }
             if !column.collation.isSameIdentifier(as: Collation.binary) { words.append("COLLATE \(SQL.quote(column.collation))") }
             if column.isNotNull { words.append("NOT NULL") }
             if let value = column.addedSQL { words.append("DEFAULT \(value)") }
+            words += change.checks(endingAt: columnIndex).map { "CHECK (\(runnable($0)))" }
             // A foreign key over several columns cannot be added with one of them; see `SchemaComparison`.
             for key in change.foreignKeys where key.columns.first?.isSameIdentifier(as: column.name) ?? false {
                 words.append("REFERENCES \(SQL.quote(key.parentTable))(\(key.parentColumns.map(SQL.quote).joined(separator: ", ")))")
@@ -146,6 +160,19 @@ extension SchemaAdditions {
             }
             return words.joined(separator: " ")
         }
+    }
+
+    private static let operators: Set<String> = ["<=", "<>", "<<", ">=", ">>", "==", "!=", "||", "->"]
+
+    /// The expression of a CHECK constraint as SQLite reads it. `DeclaredTable.checks` has spaces between all signs, also within `>=`.
+    private static func runnable(_ check: String) -> String {
+        var text = ""
+        var last = ""
+        for token in SQLToken.all(in: check).map(\.text) {
+            text += (text.isEmpty || operators.contains(last + token) ? "" : " ") + token
+            last = token
+        }
+        return text
     }
 
     /// A declaration that is sufficient for other tables to refer to the table.

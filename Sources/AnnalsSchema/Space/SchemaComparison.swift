@@ -89,6 +89,10 @@ package struct SchemaComparison: Sendable {
         guard newKeys.allSatisfy({ key in key.columns.count == 1 && more.contains { $0.isKeyOfNothing(key) } }) else {
             throw refuse("its foreign keys (\(names))")
         }
+        let newChecks = own.checks(naming: more.map(\.name))
+        guard newChecks.allSatisfy({ own.names(in: $0).allSatisfy { name in more.contains { $0.name.isSameIdentifier(as: name) } } }) else {
+            throw refuse("its CHECK constraints")
+        }
         if let difference = SchemaAgreement.difference(own.arranged(common), theirs.arranged(common)) { throw refuse(difference) }
         for name in common where space.isAdded(name, of: own.name) {
             if missingSchema.has(name, of: own.name) { isCaughtUp = true }
@@ -100,7 +104,8 @@ package struct SchemaComparison: Sendable {
                 throw refuse("the default of the column \(name)")
             }
         }
-        if !more.isEmpty { additions.columns.append(SchemaAdditions.Columns(table: theirs.name, columns: more, foreignKeys: newKeys)) }
+        guard !more.isEmpty else { return }
+        additions.columns.append(SchemaAdditions.Columns(table: theirs.name, columns: more, foreignKeys: newKeys, checks: newChecks))
     }
 }
 
@@ -112,7 +117,7 @@ extension DeclaredTable.Column {
 }
 
 extension DeclaredTable {
-    /// The table with these columns only, in that order, and with the foreign keys that need no other column.
+    /// The table with these columns only, in that order, and with the foreign keys and CHECK constraints that need no other column.
     package func arranged(_ names: [String]) -> DeclaredTable {
         var table = self
         let columnIndexes = names.compactMap(columnIndex(of:))
@@ -123,6 +128,19 @@ extension DeclaredTable {
         table.foreignKeys = foreignKeys.filter { key in
             !key.columns.contains { name in outside.contains { $0.isSameIdentifier(as: name) } }
         }
+        let others = checks(naming: outside)
+        table.checks = checks.filter { !others.contains($0) }
         return table
+    }
+
+    /// The CHECK constraints that name one of these columns.
+    package func checks(naming columns: [String]) -> [String] {
+        checks.filter { check in names(in: check).contains { name in columns.contains { $0.isSameIdentifier(as: name) } } }
+    }
+
+    /// The names of this table's columns in an expression, generated ones too.
+    package func names(in expression: String) -> [String] {
+        let words = Set(SQLToken.all(in: expression).compactMap { $0.identifier?.foldedIdentifier })
+        return (columns.map(\.name) + generatedColumns.map(\.name)).filter { words.contains($0.foldedIdentifier) }
     }
 }

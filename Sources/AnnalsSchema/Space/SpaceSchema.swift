@@ -156,6 +156,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         for change in additions.columns {
             guard let index = tables.firstIndex(where: { $0.name.isSameIdentifier(as: change.table) }) else { continue }
             tables[index].columns += change.columns
+            tables[index].checks += change.checks
             added[change.table.foldedIdentifier, default: []] += change.columns.map(\.name)
             for var key in change.foreignKeys {
                 key.columnIndexes = key.columns.map(tables[index].columnIndex(of:))
@@ -194,7 +195,8 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         let keys = table.foreignKeys.filter { key in
             columns.contains { column in key.columns.contains { $0.isSameIdentifier(as: column.name) } }
         }
-        return SchemaAdditions.Columns(table: table.name, columns: columns, foreignKeys: keys)
+        return SchemaAdditions.Columns(
+            table: table.name, columns: columns, foreignKeys: keys, checks: table.checks(naming: columns.map(\.name)))
     }
 
     // MARK: In the store
