@@ -92,6 +92,14 @@ import Testing
         #expect(try SchemaTrial.refusal(of: ["ALTER TABLE todo ADD COLUMN \(definition)"]) == nil)
     }
 
+    @Test func `a constant default of a new column must satisfy its check`() throws {
+        let refused = try #require(try SchemaTrial.refusal(of: ["ALTER TABLE todo ADD COLUMN x INTEGER NOT NULL DEFAULT 0 CHECK (x >= 1)"]))
+        #expect(refused.reason == "its default does not satisfy its CHECK constraint")
+        #expect(try SchemaTrial.refusal(of: ["ALTER TABLE todo ADD COLUMN x INTEGER NOT NULL DEFAULT 1 CHECK (x >= 1)"]) == nil)
+        #expect(try SchemaTrial.refusal(of: ["ALTER TABLE todo ADD COLUMN x TEXT CHECK (json_valid(x) OR x IS NULL)"]) == nil)
+        #expect(try SchemaTrial.refusal(of: ["CREATE TABLE some (id INTEGER PRIMARY KEY, x INTEGER DEFAULT 0 CHECK (x >= 1))"]) == nil)
+    }
+
     @Test(
         "functions that are slow for two long values are not computed",
         arguments: [
