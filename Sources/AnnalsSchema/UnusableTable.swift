@@ -187,7 +187,8 @@ private struct KnownNames {
 
     private func readIndexes(of table: DeclaredTable, _ uses: inout Uses) throws {
         let columns = Set(table.columns.map(\.collation.foldedIdentifier))
-        for row in try Row.fetchAll(db, sql: "PRAGMA main.index_list(\(SQL.quote(table.name)))") {
+        let list = "SELECT name, origin FROM pragma_index_list(?, 'main') ORDER BY name"
+        for row in try Row.fetchAll(db, sql: list, arguments: [table.name]) {
             let (name, origin): (String, String) = try (row.value("name"), row.value("origin"))
             guard origin != "pk" else { continue }
             // The index of a UNIQUE constraint usually has the collations of the columns, and no name of its own.

@@ -256,11 +256,13 @@ import Testing
             _ = try await shop.startRelay(
                 ["--config", "full.yaml", "--data", "relay-data", "--listen", "127.0.0.1:\(port)", "--no-auth"])
             try await shop.shell("shop.db", "UPDATE customer SET city = 'Rome' WHERE id = 2")
-            try await shop.fail(75, "reserve of 9000000000000000000 bytes free; 1 local transaction waits", "sync", "shop.db")
+            try await shop.fail(
+                75, "the relay keeps 9000000000000000000 bytes of its disk free, and has no more room; 1 local transaction waits", "sync",
+                "shop.db")
             #expect(try await shop.shell("shop.db", "SELECT city FROM customer ORDER BY id") == "Bern\nRome")
             try await shop.makeShop("other.db")
             try await shop.succeed("track", "other.db", "--all")
-            try await shop.fail(75, "reserve", "join", "other.db", "--relay", url, "--space", "other")
+            try await shop.fail(75, "has no more room", "join", "other.db", "--relay", url, "--space", "other")
         }
     }
 
