@@ -6,7 +6,7 @@ package enum OwnTables {
     package static let history = ["annals_meta", "annals_tables", "annals_transactions", "annals_spans"]
 
     /// In a store with history, created with the first row of the table.
-    package static let historyOnDemand = ["annals_consumers", "annals_renumbered"]
+    package static let historyOnDemand = ["annals_consumers", "annals_renumbered", "annals_references"]
 
     /// In every replica.
     package static let replica = [
@@ -20,7 +20,10 @@ package enum OwnTables {
     ]
 
     /// In a snapshot.
-    package static let snapshot = ["annals_snapshot", "annals_snapshot_conflicts", "annals_snapshot_policies", "annals_snapshot_authors"]
+    package static let snapshot = [
+        "annals_snapshot", "annals_snapshot_conflicts", "annals_snapshot_policies", "annals_snapshot_authors",
+        "annals_snapshot_references",
+    ]
 
     package static let all = Set(history + historyOnDemand + replica + replicaOnDemand + snapshot)
 
