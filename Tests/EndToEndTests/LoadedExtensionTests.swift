@@ -126,7 +126,7 @@ struct LoadedExtensionTests {
         }
     }
 
-    @Test("a file that is no extension is told in one line")
+    @Test("a file that is no extension ends the command with one line and a status")
     func wrongFiles() async throws {
         try await Workshop.with { shop in
             try await shop.makeShop()
