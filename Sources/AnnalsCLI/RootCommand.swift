@@ -37,7 +37,7 @@ struct RootCommand: AsyncParsableCommand {
                 name: "Sync",
                 subcommands: [
                     JoinCommand.self, CloneCommand.self, SyncCommand.self, ConflictsCommand.self, ResolveCommand.self, PolicyCommand.self,
-                    LeaveCommand.self,
+                    ReferenceCommand.self, LeaveCommand.self,
                 ]),
             CommandGroup(name: "Relay", subcommands: [RelayCommand.self]),
             CommandGroup(name: "Encryption", subcommands: [KeyCommand.self]),

@@ -11,6 +11,9 @@ package enum SchemaLimits {
 
     /// The longest value that rows older than a column may have, in bytes. It is a part of the space's schema; see `FilledColumns`.
     static let filledBytes = 1_000
+    /// The decisions about undeclared references in one space, and the bytes of one condition. Other replicas send them.
+    package static let references = 1_000
+    package static let conditionBytes = 4_000
 
     /// The range of a time, a sequence number or a number in `annals_meta`. SQLite's schema version may be negative.
     package static let facts: ClosedRange<Int64> = -WireLimits.maximumMilliseconds...WireLimits.maximumMilliseconds

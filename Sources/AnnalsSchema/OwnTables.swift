@@ -9,6 +9,7 @@ package enum OwnTables {
     package static let spans = "annals_spans"
     package static let consumers = "annals_consumers"
     package static let renumbered = "annals_renumbered"
+    package static let references = "annals_references"
 
     package static let outbox = "annals_outbox"
     package static let outboxParts = "annals_outbox_parts"
@@ -32,12 +33,13 @@ package enum OwnTables {
     package static let snapshotConflicts = "annals_snapshot_conflicts"
     package static let snapshotPolicies = "annals_snapshot_policies"
     package static let snapshotAuthors = "annals_snapshot_authors"
+    package static let snapshotReferences = "annals_snapshot_references"
 
     /// In every store with history.
     package static let history = [meta, tables, transactions, spans]
 
     /// In a store with history, created with the first row of the table.
-    package static let historyOnDemand = [consumers, renumbered]
+    package static let historyOnDemand = [consumers, renumbered, references]
 
     /// In every replica.
     package static let replica = [
@@ -48,7 +50,7 @@ package enum OwnTables {
     package static let replicaOnDemand = [unsettled, canonicalNames, missingSchema, kept, schemaOffers]
 
     /// In a snapshot.
-    package static let snapshot = [snapshotDescription, snapshotConflicts, snapshotPolicies, snapshotAuthors]
+    package static let snapshot = [snapshotDescription, snapshotConflicts, snapshotPolicies, snapshotAuthors, snapshotReferences]
 
     package static let all = Set(history + historyOnDemand + replica + replicaOnDemand + snapshot)
 

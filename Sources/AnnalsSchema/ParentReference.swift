@@ -11,6 +11,24 @@ package struct ParentReference {
     package var parentColumns: [String]
     package var onDelete: DeclaredTable.ForeignKeyAction
     package var onUpdate: DeclaredTable.ForeignKeyAction
+    /// Whether the schema declares it. If it does not, SQLite does not enforce it.
+    package let isDeclared: Bool
+    /// The rows that have the reference; nil for all rows. Only a reference that is not declared has one.
+    package var condition: RowCondition?
+
+    /// A reference that the schema does not declare.
+    init(
+        columnIndexes: [Int], parentTable: String, parentColumns: [String], onDelete: DeclaredTable.ForeignKeyAction,
+        onUpdate: DeclaredTable.ForeignKeyAction, condition: RowCondition?
+    ) {
+        self.columnIndexes = columnIndexes
+        self.parentTable = parentTable
+        self.parentColumns = parentColumns
+        self.onDelete = onDelete
+        self.onUpdate = onUpdate
+        self.condition = condition
+        isDeclared = false
+    }
 
     package init?(_ key: DeclaredTable.ForeignKey) {
         let columnIndexes = key.columnIndexes.compactMap { $0 }
@@ -22,17 +40,21 @@ package struct ParentReference {
         parentColumns = key.parentColumns
         onDelete = key.onDelete
         onUpdate = key.onUpdate
+        isDeclared = true
     }
+
+    /// Its columns and those of its condition.
+    package var usedColumnIndexes: [Int] { condition.map { columnIndexes + $0.columnIndexes } ?? columnIndexes }
 }
 
 extension DeclaredTable {
     package var references: [ParentReference] { foreignKeys.compactMap(ParentReference.init) }
 
-    /// The table's rules for footprints. `parent` returns the definition of a table by name.
+    /// The table's rules for footprints, with these references. `parent` returns the definition of a table by name.
     ///
     /// The columns of an index are sorted by name. So two replicas that declare a UNIQUE constraint with another order of columns
     /// compute the same hashes.
-    package func footprintRules(parent: (String) -> DeclaredTable?) -> FootprintRules {
+    package func footprintRules(references: [ParentReference], parent: (String) -> DeclaredTable?) -> FootprintRules {
         let key = footprintIndex(primaryKey.enumerated().map { ($1, primaryKeyCollations[$0]) }, isCoarse: false)
         let uniques = uniqueIndexes.map { index -> FootprintRules.Index in
             guard !index.isCoarse, let columnIndexes = index.columnIndexes else { return coarseIndex(index) }
@@ -71,7 +93,8 @@ extension DeclaredTable {
         return FootprintRules.Reference(
             columnIndexes: order.map { reference.columnIndexes[$0] }, parentTable: name.foldedIdentifier,
             parentColumns: order.map { footprintColumn(columnIndexes[$0], collation: collations?[columnIndexes[$0]] ?? "BINARY") },
-            isCoarse: collations == nil)
+            isCoarse: collations == nil,
+            condition: reference.condition)
     }
 
     /// The collations of the unique index over exactly these columns; nil if the index is coarse or does not exist.

@@ -13,7 +13,13 @@ package struct TrackedTables: Sendable {
         package var definition: DeclaredTable
         /// The same declaration under canonical names, which the log and other replicas use.
         package var first: DeclaredTable
+        /// The rules for the footprints of this store's transactions.
         package var rules: FootprintRules
+        /// The rules that every author must follow. References that the schema does not declare are left out: an author may not have
+        /// known them, and a row may lack such a parent.
+        package var requiredRules: FootprintRules
+        /// The declared references, in the order of the declaration, and then those that the schema does not declare.
+        package var references: [ParentReference]
     }
 
     package struct Child: Sendable {
@@ -31,6 +37,8 @@ package struct TrackedTables: Sendable {
     /// Maps this store's names to canonical names.
     package let canonicalNames: NameMap
     private var children: [String: [Child]] = [:]
+    /// The decisions about references that the schema does not declare, under canonical names.
+    package let undeclared: [ReferenceSetting]
     /// Foreign keys of tables without history that refer to these tables.
     package private(set) var untrackedReferences: [UntrackedReference] = []
     /// For each table name its rank in an order that puts parents first, if the tables have such an order.
@@ -48,25 +56,47 @@ package struct TrackedTables: Sendable {
         for table in tracked {
             names.add(table.name, as: table.first.table, columns: Array(zip(table.columns, table.first.columns)))
         }
-        var tables = TrackedTables(
-            definitions.compactMap { table in lists[table.name.foldedIdentifier].map { ($0.id, table.filled($0)) } }, canonicalNames: names)
+        var tables = try TrackedTables(
+            definitions.compactMap { table in lists[table.name.foldedIdentifier].map { ($0.id, table.filled($0)) } }, canonicalNames: names,
+            undeclared: ReferenceTable.load(db))
         tables.untrackedReferences = try UntrackedReference.fetchAll(db, tracked: tracked.map(\.name))
         tables.layouts = Dictionary(all.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
         return tables
     }
 
-    package init(_ definitions: [(id: Int64, definition: DeclaredTable)], canonicalNames: NameMap = NameMap()) {
+    /// The same tables with other decisions about undeclared references.
+    package func with(undeclared: [ReferenceSetting]) -> TrackedTables {
+        var tables = TrackedTables(
+            entries.map { ($0.id, $0.definition) }, canonicalNames: canonicalNames, undeclared: undeclared)
+        tables.untrackedReferences = untrackedReferences
+        tables.layouts = layouts
+        return tables
+    }
+
+    /// - Parameter undeclared: The decisions about references that the schema does not declare, under canonical names.
+    package init(
+        _ definitions: [(id: Int64, definition: DeclaredTable)], canonicalNames: NameMap = NameMap(), undeclared: [ReferenceSetting] = []
+    ) {
         self.canonicalNames = canonicalNames
+        self.undeclared = undeclared
         let first = definitions.map { canonicalNames.definition($0.definition) }
         // Footprints use canonical names. Otherwise the hashes of replicas with other local names would differ, and conflicts would
         // be missed.
         let byName = Dictionary(first.map { ($0.name.foldedIdentifier, $0) }, uniquingKeysWith: { $1 })
+        let added = undeclared.isEmpty ? nil : UndeclaredReferences(undeclared, first)
+        let localNames = Dictionary(zip(first, definitions).map { ($0.name.foldedIdentifier, $1.definition) }, uniquingKeysWith: { $1 })
         for ((id, definition), first) in zip(definitions, first) {
             indexes[definition.name.foldedIdentifier] = entries.count
             indexesByCanonicalName[first.name.foldedIdentifier] = entries.count
-            let rules = first.footprintRules { byName[$0.foldedIdentifier] }
-            entries.append(Entry(id: id, definition: definition, first: first, rules: rules))
-            for (number, reference) in definition.references.enumerated() {
+            let required = first.footprintRules(references: first.references) { byName[$0.foldedIdentifier] }
+            var (rules, references) = (required, definition.references)
+            if let more = added?.byTable[first.name.foldedIdentifier] {
+                rules = first.footprintRules(references: first.references + more) { byName[$0.foldedIdentifier] }
+                references += more.map { $0.renamed(byName, localNames) }
+            }
+            entries.append(
+                Entry(id: id, definition: definition, first: first, rules: rules, requiredRules: required, references: references))
+            for (number, reference) in references.enumerated() {
                 children[reference.parentTable.foldedIdentifier, default: []]
                     .append(Child(table: definition.name, number: number, reference: reference))
             }
@@ -126,7 +156,7 @@ package struct TrackedTables: Sendable {
         var visited: Set<String> = []
         func visit(_ name: String) {
             guard let entry = table(named: name), visited.insert(name.foldedIdentifier).inserted else { return }
-            for reference in entry.definition.references { visit(reference.parentTable) }
+            for reference in entry.references { visit(reference.parentTable) }
             order[entry.definition.name] = order.count
         }
         for entry in entries { visit(entry.definition.name) }
@@ -158,4 +188,16 @@ package struct LayoutNames: Sendable {
     }
 
     package var all: [Int: TableLayout] { layouts }
+}
+
+extension ParentReference {
+    /// The reference under the names of this store. Its column indexes are the same.
+    fileprivate func renamed(_ canonical: [String: DeclaredTable], _ local: [String: DeclaredTable]) -> ParentReference {
+        let name = parentTable.foldedIdentifier
+        guard let from = canonical[name], let to = local[name] else { return self }
+        var renamed = self
+        renamed.parentTable = to.name
+        renamed.parentColumns = parentColumns.map { column in from.columnIndex(of: column).map { to.columns[$0].name } ?? column }
+        return renamed
+    }
 }

@@ -97,9 +97,13 @@ package struct Joining: Sendable {
     ///   - existing: how to merge rows that differ from those of the space. If nil, different rows are refused. A store
     ///     without rows does not need it.
     ///   - schema: which differences from the space's schema are allowed.
+    ///   - references: what happens to strong suggestions of references if the space is new. If nil, undecided ones are
+    ///     refused.
     /// - Throws: `AnnalsError`: `rowsDiffer` if the space exists with other rows, `schemaRefused` if its tables have
     ///   another declaration, `constraint` if rows violate a foreign key. Then nothing was changed.
-    package func join(_ store: Store, existing: ExistingRows? = nil, schema: JoinedSchema = .equal) async throws -> Outcome {
+    package func join(
+        _ store: Store, existing: ExistingRows? = nil, schema: JoinedSchema = .equal, references: SuggestedReferences? = nil
+    ) async throws -> Outcome {
         if try await store.replicaState() != nil, try await store.creationStage() == nil {
             throw Store.alreadyJoined
         }
@@ -110,7 +114,7 @@ package struct Joining: Sendable {
         if existing != .theirs { try await store.checkReferences() }
         do {
             for _ in 0..<SyncLimits.joinAttempts {
-                if let outcome = try await attempt(store, existing, schema) { return outcome }
+                if let outcome = try await attempt(store, existing, schema, references) { return outcome }
             }
         } catch let error as TransportError {
             throw error.annalsError
@@ -145,7 +149,9 @@ package struct Joining: Sendable {
     }
 
     /// nil if another store created the space meanwhile. The caller tries again.
-    private func attempt(_ store: Store, _ existing: ExistingRows?, _ schema: JoinedSchema) async throws -> Outcome? {
+    private func attempt(
+        _ store: Store, _ existing: ExistingRows?, _ schema: JoinedSchema, _ references: SuggestedReferences?
+    ) async throws -> Outcome? {
         // The stage is read first. So a space that is begun meanwhile is not mistaken for one that the relay does not
         // have.
         let stage = try await store.creationStage()
@@ -167,8 +173,11 @@ package struct Joining: Sendable {
             // The relay has another space than the one that this store began. So the store drops what it began.
             try await store.abandonSpace(stage.lineage)
         }
-        guard let description else { return try await create(store, nil) }
-        if description.isEmpty { return try await create(store, description) }
+        if description?.isEmpty ?? true {
+            try await store.decideReferences(references)
+            return try await create(store, description)
+        }
+        guard let description else { return nil }
         if let first = try await abandonedFirstEntry(description, store) { return try await create(store, description, after: first) }
         return try await recognise(store, description, existing, schema)
     }

@@ -13,13 +13,19 @@ extension SyncAgent {
     ///     opens its store with the tables it needs, and may find that the space has rows already.
     ///   - schema: which differences from the schema of an existing space are allowed. `.additions` is right for an app
     ///     with several versions in one space.
+    ///   - references: if the space is new, what happens to columns that look like references to other tables although the
+    ///     schema does not declare them. If nil, the join is refused until `Store.setReferences(_:author:)` has decided
+    ///     about them. An app that has no such columns, or that has decided about its own, passes `.ignore`, so that the
+    ///     rows of no user can refuse the join.
     ///   - logger: gets important events.
     /// - Throws: `AnnalsError` with code `usage` if the address is not valid.
     public init(
         store: Store, joining address: SpaceAddress, existing: ExistingRows? = nil, schema: JoinedSchema = .equal,
-        logger: Logger = Logger(label: "annals.sync")
+        references: SuggestedReferences? = nil, logger: Logger = Logger(label: "annals.sync")
     ) throws {
-        try self.init(store: store, transport: address.transport(), joining: address, existing: existing, schema: schema, logger: logger)
+        try self.init(
+            store: store, transport: address.transport(), joining: address, existing: existing, schema: schema, references: references,
+            logger: logger)
     }
 
     /// Joins the space of the agent's address, if the store is not a replica yet. Each exchange starts with it.
@@ -33,7 +39,7 @@ extension SyncAgent {
         if try await isJoined(to: home.address.space) { return }
         let joining = home.address.joining(over: transport, store.configuration, environment, progress)
         do {
-            _ = try await joining.join(store, existing: home.existing, schema: home.schema)
+            _ = try await joining.join(store, existing: home.existing, schema: home.schema, references: home.references)
         } catch let error as AnnalsError where error.code == .alreadyJoined {
             // Another agent has joined it a moment ago.
             guard try await isJoined(to: home.address.space) else { throw error }

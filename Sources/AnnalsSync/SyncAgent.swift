@@ -117,7 +117,7 @@ public actor SyncAgent {
     /// Gets the progress of snapshots: a stage, and the number of bytes done in it.
     let progress: @Sendable (SyncEvent.Transfer.Stage, Int64) -> Void
     /// The space to join, and how to merge different rows. nil for a store that is a replica already.
-    let home: (address: SpaceAddress, existing: ExistingRows?, schema: JoinedSchema)?
+    let home: (address: SpaceAddress, existing: ExistingRows?, schema: JoinedSchema, references: SuggestedReferences?)?
     /// What to do if the relay was restored from a backup.
     let restoredRelay: RestoredRelay
     let board: EventBoard
@@ -139,13 +139,15 @@ public actor SyncAgent {
     ///   - address: the space to join first, if the store is not a replica yet.
     ///   - existing: how to merge rows that differ from those of an existing space. If nil, different rows are refused.
     ///   - schema: which differences from the schema of an existing space are allowed.
+    ///   - references: if the space is new, what happens to columns that look like references, about which
+    ///     `Store.setReferences(_:author:)` has not decided. If nil, the join is refused.
     ///   - restoredRelay: what to do if the relay was restored from a backup.
     ///   - environment: pauses and randomness. A test passes its own.
     ///   - logger: gets important events.
     ///   - progress: gets the progress.
     public init(
         store: Store, transport: any RelayTransport, joining address: SpaceAddress? = nil, existing: ExistingRows? = nil,
-        schema: JoinedSchema = .equal,
+        schema: JoinedSchema = .equal, references: SuggestedReferences? = nil,
         restoredRelay: RestoredRelay = .refuse, environment: Environment = .system, logger: Logger = Logger(label: "annals.sync"),
         progress: @escaping @Sendable (SyncEvent.Transfer.Stage, Int64) -> Void = { _, _ in }
     ) {
@@ -154,7 +156,7 @@ public actor SyncAgent {
         self.environment = environment
         self.logger = logger
         self.restoredRelay = restoredRelay
-        home = address.map { ($0, existing, schema) }
+        home = address.map { ($0, existing, schema, references) }
         let board = EventBoard(now: store.configuration.now)
         self.board = board
         self.progress = { stage, bytes in

@@ -30,6 +30,7 @@ package struct BodyEncoder: Sendable {
     private var schemaEntry: SchemaEntry?
     private var policies: [PolicySetting] = []
     private var resolutions: [ConflictResolution] = []
+    private var references: [ReferenceSetting] = []
     private var voids: [VoidedEntry] = []
     /// The number of changes that were begun, in all parts.
     package private(set) var changeCount = 0
@@ -228,6 +229,11 @@ package struct BodyEncoder: Sendable {
         self.resolutions += resolutions
     }
 
+    /// References that this transaction sets for the space.
+    package mutating func references(_ settings: [ReferenceSetting]) {
+        references += settings
+    }
+
     /// Entries that this entry voids. Only entries of the relay itself do this.
     mutating func voids(_ entries: [VoidedEntry]) {
         voids += entries
@@ -243,14 +249,14 @@ package struct BodyEncoder: Sendable {
     }
 
     /// Returns everything so far as a part of the transaction, in pieces. A part is a complete body. It has the changes
-    /// and journal entries that are in no part yet. The schema, policies and resolutions go into the last part.
+    /// and journal entries that are in no part yet. All other contents go into the last part.
     ///
     /// Call this only between changes, and call `beginTable` before the next change.
     package mutating func finishPart() -> [[UInt8]] {
-        let (schema, policies, resolutions, count) = (schemaEntry, policies, resolutions, changeCount)
-        (schemaEntry, self.policies, self.resolutions) = (nil, [], [])
+        let (schema, policies, resolutions, references, count) = (schemaEntry, policies, resolutions, references, changeCount)
+        (schemaEntry, self.policies, self.resolutions, self.references) = (nil, [], [], [])
         let part = finishInPieces()
-        (schemaEntry, self.policies, self.resolutions, changeCount) = (schema, policies, resolutions, count)
+        (schemaEntry, self.policies, self.resolutions, self.references, changeCount) = (schema, policies, resolutions, references, count)
         return part
     }
 
@@ -285,6 +291,11 @@ package struct BodyEncoder: Sendable {
             body.byte(BodySection.resolutions)
             body.varint(resolutions.count)
             for resolution in resolutions { body.resolution(resolution) }
+        }
+        if !references.isEmpty {
+            body.byte(BodySection.references)
+            body.varint(references.count)
+            for setting in references { body.referenceSetting(setting) }
         }
         if !voids.isEmpty {
             body.byte(BodySection.voids)

@@ -15,6 +15,7 @@ enum BodySection {
     static let resolutions: UInt8 = 5
     static let voids: UInt8 = 6
     static let piece: UInt8 = 7
+    static let references: UInt8 = 8
 }
 
 /// The first byte of a change: its kind in the lower half, its mark in the upper half.

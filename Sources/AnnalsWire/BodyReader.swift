@@ -36,7 +36,7 @@ package struct WireChange: Sendable {
 ///     while let table = try body.nextTable() {
 ///         while try body.nextChange(into: &change) { … }
 ///     }
-///     let rest = try body.rest()      // journal, schema, policies, resolutions
+///     let rest = try body.rest()      // journal, schema, policies, resolutions, references
 ///
 /// Parts that the caller does not read are skipped. After `rest()` the whole body is checked.
 package struct BodyReader: Sendable {
@@ -54,12 +54,14 @@ package struct BodyReader: Sendable {
         package var policies: [PolicySetting] = []
         /// The conflicts of earlier transactions that it resolves.
         package var resolutions: [ConflictResolution] = []
+        /// The references that it sets for the space.
+        package var references: [ReferenceSetting] = []
         /// The earlier entries that it voids. Only entries of the relay itself do this.
         package var voids: [VoidedEntry] = []
 
         package init(
             journal: [JournalEntry] = [], schema: SchemaEntry? = nil, policies: [PolicySetting] = [],
-            resolutions: [ConflictResolution] = [],
+            resolutions: [ConflictResolution] = [], references: [ReferenceSetting] = [],
             voids: [VoidedEntry] = []
         ) {
             self.voids = voids
@@ -67,6 +69,7 @@ package struct BodyReader: Sendable {
             self.schema = schema
             self.policies = policies
             self.resolutions = resolutions
+            self.references = references
         }
     }
 
@@ -181,6 +184,11 @@ package struct BodyReader: Sendable {
         if try takeSection(BodySection.resolutions) {
             found.resolutions = try reader.readItems("resolution", limit: WireLimits.maximumDecisions) { reader throws(WireError) in
                 try reader.readResolution()
+            }
+        }
+        if try takeSection(BodySection.references) {
+            found.references = try reader.readItems("reference", limit: WireLimits.maximumDecisions) { reader throws(WireError) in
+                try reader.readReferenceSetting()
             }
         }
         if try takeSection(BodySection.voids) {

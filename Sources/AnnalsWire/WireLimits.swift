@@ -12,8 +12,10 @@ package enum WireLimits {
     package static let maximumBatchBytes = 80 << 20
     /// The transactions in one batch.
     package static let maximumTransactions = 65_536
-    /// The policies or resolutions that one transaction sets, or the entries that one entry voids.
+    /// The policies, references or resolutions that one transaction sets, or the entries that one entry voids.
     package static let maximumDecisions = 65_536
+    /// The columns of one reference that the schema does not declare.
+    package static let maximumReferenceColumns = 16
     /// The journal entries in one body. An author ends a part much earlier, because each entry takes at least about ten
     /// bytes.
     package static let maximumJournalEntries = 1 << 19

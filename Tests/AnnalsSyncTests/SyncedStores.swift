@@ -66,7 +66,7 @@ final class SyncedStores: Sendable {
         try queue.close()
         let store = try Store(path: first, configuration: configuration("r0"))
         _ = try await store.track(.all)
-        _ = try await joining("r0").join(store)
+        _ = try await joining("r0").join(store, references: .ignore)
         opened.withLock { $0 = [store] }
         for number in 1..<max(replicas, 1) { try await addClone("r\(number)") }
     }

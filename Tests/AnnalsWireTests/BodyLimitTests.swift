@@ -35,9 +35,12 @@ import Testing
     }
 
     @Test(
-        arguments: [(2, WireLimits.maximumJournalEntries), (5, WireLimits.maximumDecisions), (6, WireLimits.maximumDecisions)]
+        arguments: [
+            (2, WireLimits.maximumJournalEntries), (5, WireLimits.maximumDecisions), (6, WireLimits.maximumDecisions),
+            (8, WireLimits.maximumDecisions),
+        ]
             as [(UInt8, Int)])
-    func `journal entries, resolutions and voids are counted, too`(section: UInt8, limit: Int) throws {
+    func `journal entries, resolutions, voids and references are counted, too`(section: UInt8, limit: Int) throws {
         let bytes = Self.body { writer in
             writer.byte(section)
             writer.varint(limit + 1)

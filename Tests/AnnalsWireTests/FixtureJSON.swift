@@ -118,6 +118,21 @@ extension JSON {
         ])
     }
 
+    static func reference(_ setting: ReferenceSetting) -> JSON {
+        var members: [String: JSON] = ["table": .string(setting.table), "columns": strings(setting.columns)]
+        switch setting.decision {
+        case .undecided: members["decision"] = .number(0)
+        case .none: members["decision"] = .number(1)
+        case .refers(let target):
+            members["decision"] = .number(target.condition == nil ? 2 : 3)
+            members["parent"] = .string(target.table)
+            members["parentColumns"] = strings(target.columns)
+            members["onDelete"] = .number(Int(target.onDelete.rawValue))
+            if let condition = target.condition { members["condition"] = .string(condition) }
+        }
+        return .object(members)
+    }
+
     static func resolution(_ resolution: ConflictResolution) -> JSON {
         .object([
             "replica": .string(resolution.conflict.replica.description),

@@ -127,6 +127,7 @@ extension Fixture {
         let encoded = try encoder.finish()
         let transaction = Transaction(
             info: Samples.thirdInfo, tables: [], sections: [], policies: Samples.policies, resolutions: Samples.resolutions,
+            references: Samples.references,
             footprint: .everything, base: 17)
         let json = JSON.object([
             "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(0), "lineage": .string(Samples.lineage.description),
@@ -249,6 +250,7 @@ private struct Transaction {
     var schema: SchemaEntry?
     var policies: [PolicySetting] = []
     var resolutions: [ConflictResolution] = []
+    var references: [ReferenceSetting] = []
     var voids: [VoidedEntry] = []
     var footprint: Footprint
     var base: Int
@@ -262,6 +264,7 @@ private struct Transaction {
             "sections": .array(
                 sections.map { .object(["table": .number($0.ref), "changes": .array($0.changes.map(JSON.change))]) }),
         ]
+        if !references.isEmpty { members["references"] = .array(references.map(JSON.reference)) }
         if !voids.isEmpty {
             members["voids"] = .array(
                 voids.map { .object(["position": .big($0.position.rawValue), "digest": .string($0.digest.description)]) })

@@ -141,11 +141,21 @@ enum Samples {
             conflict: ConflictID(replica: otherReplica, transaction: Samples.secondInfo.id, index: place * 200), choice: choice)
     }
 
+    static let references = [
+        ReferenceSetting(table: "seats", columns: ["person"], to: ReferenceTarget(table: "people", columns: ["id"])),
+        ReferenceSetting(
+            table: "seats", columns: ["row", "hall"],
+            to: ReferenceTarget(
+                table: "rows", columns: ["number", "Größe"], onDelete: .cascade, condition: "kind = 'a' AND n IN (1, -2)")),
+        ReferenceSetting(table: "seats", columns: ["colour"], .none), ReferenceSetting(table: "people", columns: ["x"], .undecided),
+    ]
+
     /// Decisions and no change.
     static var decisionsBody: [UInt8] {
         var body = BodyEncoder(info: thirdInfo)
         body.policies(policies)
         body.resolutions(resolutions)
+        body.references(references)
         return body.finish()
     }
 

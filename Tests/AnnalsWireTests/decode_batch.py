@@ -222,6 +222,11 @@ class Reader:
             resolutions = self.list(self.resolution)
             check(resolutions, "no resolution")
             tag = self.u8()
+        references = []
+        if tag == 8:
+            references = self.list(self.reference_setting)
+            check(references, "no reference")
+            tag = self.u8()
         voids = []
         if tag == 6:
             voids = self.list(lambda: {"position": str(self.position()), "digest": self.digest().hex()})
@@ -238,6 +243,8 @@ class Reader:
             "policies": policies,
             "resolutions": resolutions,
         }
+        if references:
+            body["references"] = references
         return dict(body, voids=voids) if voids else body
 
     def change(self, code):
@@ -300,6 +307,18 @@ class Reader:
         table = self.string() if flags & 1 else None
         column = self.string() if flags & 2 else None
         return {"aspect": aspect, "table": table, "column": column, "policy": self.string()}
+
+    def reference_setting(self):
+        table, columns, decision = self.string(), self.list(self.string), self.u8()
+        check(1 <= len(columns) <= 16 and decision <= 3, "reference")
+        setting = {"table": table, "columns": columns, "decision": decision}
+        if decision >= 2:
+            setting["parent"], setting["parentColumns"] = self.string(), self.list(self.string)
+            setting["onDelete"] = self.u8()
+            check(len(setting["parentColumns"]) == len(columns) and setting["onDelete"] <= 3, "parent")
+        if decision == 3:
+            setting["condition"] = self.string()
+        return setting
 
     def resolution(self):
         replica, transaction, index, choice = self.id(), self.id(), self.varint(), self.u8()

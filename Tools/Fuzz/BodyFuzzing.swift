@@ -40,6 +40,7 @@ struct DecodedBody: Hashable {
         if let schema = rest.schema { body.schema(schema) }
         body.policies(rest.policies)
         body.resolutions(rest.resolutions)
+        body.references(rest.references)
         body.voids(rest.voids)
         return body.finish()
     }

@@ -15,7 +15,7 @@ struct Constraints {
     func checkReferences(_ rows: Rows) throws(Violation) {
         for table in schema.tables {
             let all = rows.rows(of: table.name).values
-            for reference in table.references { try checkReference(table, reference, all, rows) }
+            for reference in table.references where reference.isDeclared { try checkReference(table, reference, all, rows) }
         }
     }
 

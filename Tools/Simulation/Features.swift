@@ -11,6 +11,8 @@ public struct Features: Sendable, Hashable {
     /// Partial and expression indexes.
     public var coarseUniques = true
     public var foreignKeys = true
+    /// References that the schema does not declare, and the space's decisions do.
+    public var undeclaredReferences = true
     public var setDefault = true
     public var selfReferences = true
     public var cycles = true

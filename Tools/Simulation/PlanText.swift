@@ -1,9 +1,11 @@
 import AnnalsCore
+import AnnalsStore
 
 extension Plan {
     /// The plan as readable lines.
     var lines: [String] {
-        schema.statements.map { "schema: \($0)" } + rows.map { "rows: \($0)" } + replicas.enumerated().map { "r\($0): \($1.text)" }
+        schema.statements.map { "schema: \($0)" } + schema.referenceSettings.map { "reference: \($0.text)" } + rows.map { "rows: \($0)" }
+            + replicas.enumerated().map { "r\($0): \($1.text)" }
             + ["network: \(network.text)"] + [sizes?.text, snapshots?.text, isSealed ? "sealed" : nil].compactMap { $0 } + steps.map(\.text)
     }
 }

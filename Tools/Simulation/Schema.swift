@@ -1,3 +1,5 @@
+import AnnalsCore
+
 /// A random schema in two forms: SQL for the product, and plain values and closures for the oracle. Both are drawn together, and
 /// the oracle never reads SQL.
 struct Schema: Sendable {
@@ -17,6 +19,17 @@ struct Schema: Sendable {
 
     func table(_ name: String) -> Table? {
         tables.first { $0.name == name }
+    }
+
+    /// The decisions about references that the schema does not declare.
+    var referenceSettings: [ReferenceSetting] {
+        tables.flatMap { table in
+            table.references.filter { !$0.isDeclared }.map { reference in
+                let target = ReferenceTarget(
+                    table: reference.parent, columns: reference.parentNames, onDelete: reference.onDelete.undeclared)
+                return ReferenceSetting(table: table.name, columns: reference.columns.map { table.columns[$0].name }, to: target)
+            }
+        }
     }
 
     var statements: [String] {
@@ -70,6 +83,16 @@ enum Action: String, Sendable, CaseIterable {
     case setNull = "SET NULL"
     case setDefault = "SET DEFAULT"
     case cascade = "CASCADE"
+
+    /// What a decision can name: no action instead of SET DEFAULT.
+    var undeclared: ReferenceTarget.DeleteAction {
+        switch self {
+        case .noAction, .setDefault: .noAction
+        case .restrict: .restrict
+        case .setNull: .setNull
+        case .cascade: .cascade
+        }
+    }
 }
 
 struct Reference: Sendable {
@@ -83,6 +106,8 @@ struct Reference: Sendable {
     var onDelete: Action
     var onUpdate: Action
     var isDeferred: Bool
+    /// Whether the schema declares it. If it does not, the space's decisions name it.
+    var isDeclared = true
 }
 
 struct Check: Sendable {
@@ -117,7 +142,7 @@ struct Table: Sendable {
         var lines = columns.indices.map(columnSQL) + generated
         if !hasIntegerKey { lines.append("PRIMARY KEY (\(names(key)))") }
         lines += uniques.filter { $0.index == nil }.map { "UNIQUE (\($0.parts.map(\.sql).joined(separator: ", ")))" }
-        lines += references.map(referenceSQL)
+        lines += references.filter(\.isDeclared).map(referenceSQL)
         lines += checks.map { "CHECK (\($0.sql))" }
         let options = [isWithoutRowid ? "WITHOUT ROWID" : nil, isStrict ? "STRICT" : nil].compactMap { $0 }
         return "CREATE TABLE \(name) (\(lines.joined(separator: ", ")))" + (options.isEmpty ? "" : " " + options.joined(separator: ", "))

@@ -1,18 +1,20 @@
 /// Draws a schema: two to four related tables, with every kind of constraint that a run's features allow.
 struct SchemaMaker {
+    private let seed: UInt64
     private let features: Features
     private var dice: Dice
     private var schema = Schema()
 
     static func make(seed: UInt64, features: Features) -> Schema {
-        var maker = SchemaMaker(features: features, dice: Dice(seed: seed, 1))
+        var maker = SchemaMaker(seed: seed, features: features)
         maker.run()
         return maker.schema
     }
 
-    private init(features: Features, dice: Dice) {
+    private init(seed: UInt64, features: Features) {
+        self.seed = seed
         self.features = features
-        self.dice = dice
+        dice = Dice(seed: seed, 1)
     }
 
     private mutating func run() {
@@ -23,6 +25,24 @@ struct SchemaMaker {
             if features.uniques { for _ in 0..<dice.weighted([(35, 0), (45, 1), (20, 2)]) { addUnique(place) } }
         }
         addTriggers()
+        if features.undeclaredReferences { leaveReferencesUndeclared(Dice(seed: seed, 18)) }
+    }
+
+    /// In one world of eight. They have dice of their own, so that the other worlds stay as they are.
+    private mutating func leaveReferencesUndeclared(_ other: Dice) {
+        var dice = other
+        guard dice.chance(12) else { return }
+        for table in schema.tables.indices {
+            for number in schema.tables[table].references.indices where dice.chance(60) {
+                let reference = schema.tables[table].references[number]
+                // Keys that refer to each other are refused.
+                guard Set(reference.columns).isDisjoint(with: schema.tables[table].key) else { continue }
+                schema.tables[table].references[number].isDeclared = false
+                if reference.onDelete == .setNull, reference.columns.contains(where: { schema.tables[table].columns[$0].isNotNull }) {
+                    schema.tables[table].references[number].onDelete = .noAction
+                }
+            }
+        }
     }
 
     // MARK: Columns

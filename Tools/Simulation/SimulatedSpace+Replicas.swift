@@ -32,6 +32,8 @@ extension SimulatedSpace {
         let identities = identities(0)
         let store = try Store(wrapping: database, configuration: configuration("r0", clock, identities))
         _ = try await store.track(.tables(plan.schema.tables.map(\.name)))
+        let references = plan.schema.referenceSettings
+        if !references.isEmpty { try await store.setReferences(references) }
         _ = try await joining(0, clock, identities).join(store)
         try await add(0, database, clock, identities)
     }

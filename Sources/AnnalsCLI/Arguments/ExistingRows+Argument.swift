@@ -3,4 +3,5 @@ public import AnnalsStore
 public import ArgumentParser
 
 extension ExistingRows: ExpressibleByArgument {}
+extension SuggestedReferences: ExpressibleByArgument {}
 extension JoinedSchema: ExpressibleByArgument {}

@@ -27,6 +27,9 @@ struct JoinCommand: AsyncParsableCommand {
             Tracked tables that use functions or collations which annals does not have are refused by name (65): load the extension that \
             has them with --load-extension, or untrack the tables. Untracked tables of this kind are left out of new replicas.
 
+            A new space is refused (65) if columns look like references that the schema does not declare, as items.album_id, and nothing \
+            is decided about them with annals reference. --references accept makes references of all of them, ignore of none.
+
             Rows that violate a foreign key are refused with counts per table (65), except with theirs. To finish an interrupted \
             join, run it again.
 
@@ -53,6 +56,8 @@ struct JoinCommand: AsyncParsableCommand {
     var existing: ExistingRows?
     @Option(help: "How the tables may differ from the space's: equal (not at all) or additions.")
     var schema: JoinedSchema = .equal
+    @Option(help: "What suggested references become if the space is new: accept (references) or ignore.")
+    var references: SuggestedReferences?
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
     @OptionGroup var spaceKey: SpaceKeyOptions
@@ -73,7 +78,7 @@ struct JoinCommand: AsyncParsableCommand {
                 transport: transport, address: relay, space: space, name: name, credentialFile: credential.absoluteFile,
                 trust: trusted, spaceKeys: keys, spaceKeyFile: spaceKey.absoluteFile, configuration: argument.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
-            return try await joining.join(store, existing: existing, schema: schema)
+            return try await joining.join(store, existing: existing, schema: schema, references: references)
         }
         let missingSchema = try await store.status().missingSchema
         let unusable = try await store.unusableTables()
@@ -108,7 +113,11 @@ struct JoinCommand: AsyncParsableCommand {
             return
         }
         switch prospect {
-        case .new: console.print("the space \(space) does not exist: join would create it from the rows of \(argument.store)")
+        case .new:
+            console.print("the space \(space) does not exist: join would create it from the rows of \(argument.store)")
+            for suggestion in try await store.undecidedReferences() {
+                console.print(PrintableText.of("join would refuse without --references: \(ReferenceText.line(suggestion))"))
+            }
         case .existing(let differences):
             console.print(JoinPrint.table(differences))
             if !differences.missingSchema.isEmpty {

@@ -46,10 +46,13 @@ struct TrackCommand: AsyncParsableCommand {
         if !dryRun {
             report = try await Progress.during("tracking", on: console) { _ in try await store.track(selection) }
         }
+        let suggestions = dryRun ? [] : try await store.suggestReferences().filter { $0.strength == .strong }
         if output.json {
-            console.print(TrackingPrint.json(argument.store, report))
+            console.print(
+                TrackingPrint.json(argument.store, report).adding(["references": .array(suggestions.map { ReferenceText.json($0) })]))
         } else {
             for line in TrackingPrint.lines(report, console.style) { console.print(line) }
+            for suggestion in suggestions { console.print(PrintableText.of(ReferenceText.remark(suggestion))) }
         }
     }
 

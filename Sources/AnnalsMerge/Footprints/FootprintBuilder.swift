@@ -49,7 +49,7 @@ package struct FootprintBuilder {
         let hasher = hasher(of: rules)
         if !leftOut.isEmpty, let old, let new {
             func isUnclaimed(_ index: TableHasher.Index) -> Bool {
-                !index.isCoarse && index.columnIndexes.contains(where: leftOut.contains) && !index.isSame(old, new)
+                !index.isCoarse && index.usedColumnIndexes.contains(where: leftOut.contains) && !index.isSame(old, new)
             }
             if hasher.indexes.contains(where: isUnclaimed) { tables[hasher.table, default: Hashes()].writes.insertAll() }
             for reference in hasher.references where isUnclaimed(reference) { tables[reference.table, default: Hashes()].reads.insertAll() }

@@ -41,12 +41,17 @@ package struct FootprintRules: Sendable {
         package var parentColumns: [Column]
         /// Whether the parent's index is coarse.
         package var isCoarse: Bool
+        /// The rows that have the reference; nil for all rows.
+        package var condition: RowCondition?
 
-        package init(columnIndexes: [Int], parentTable: String, parentColumns: [Column], isCoarse: Bool = false) {
+        package init(
+            columnIndexes: [Int], parentTable: String, parentColumns: [Column], isCoarse: Bool = false, condition: RowCondition? = nil
+        ) {
             self.columnIndexes = columnIndexes
             self.parentTable = parentTable
             self.parentColumns = parentColumns
             self.isCoarse = isCoarse
+            self.condition = condition
         }
     }
 

@@ -12,19 +12,25 @@ package struct TableHasher: Sendable {
         /// The one hash of a coarse index.
         var coarse: UInt64?
         var coarseColumns: [Int]?
+        /// The rows that have the reference. Only a reference has one.
+        var condition: RowCondition?
 
         var isCoarse: Bool { coarse != nil }
 
         /// nil if a value is NULL. A tuple with NULL conflicts with nothing and refers to nothing.
         func hash(_ row: [Value]) -> UInt64? {
+            if let condition, !condition.holds(row) { return nil }
             if let coarse { return coarse }
             if columnIndexes.contains(where: { row[$0].isNull }) { return nil }
             return tuples.hash { CanonicalTuple.value(row[columnIndexes[$0]], in: columns[$0]) }
         }
 
         func isSame(_ old: [Value], _ new: [Value]) -> Bool {
-            columnIndexes.allSatisfy { old[$0] == new[$0] }
+            usedColumnIndexes.allSatisfy { old[$0] == new[$0] }
         }
+
+        /// Its columns and those of its condition.
+        var usedColumnIndexes: [Int] { condition.map { columnIndexes + $0.columnIndexes } ?? columnIndexes }
 
         func isTouched(_ old: [Value]?, _ new: [Value]?) -> Bool {
             guard let old, let new, let coarseColumns else { return true }
@@ -61,7 +67,8 @@ package struct TableHasher: Sendable {
             return Index(
                 table: hash.tableHash(reference.parentTable), columnIndexes: reference.columnIndexes, columns: reference.parentColumns,
                 tuples: hash.tuples(of: reference.parentTable, columns: names),
-                coarse: reference.isCoarse ? hash.indexHash(table: reference.parentTable, columns: names) : nil)
+                coarse: reference.isCoarse ? hash.indexHash(table: reference.parentTable, columns: names) : nil,
+                condition: reference.condition)
         }
     }
 

@@ -29,16 +29,32 @@ struct ForeignKeyEffects {
     /// The effect on a child without its parent. nil if a decision is needed instead, or if the transaction did not cause
     /// it.
     func effect(on row: [Value], in table: MergeTable, _ foreignKey: Int) throws -> ForeignKeyEffect? {
-        let columnIndexes = table.references[foreignKey].columnIndexes
+        let reference = table.references[foreignKey]
+        let columnIndexes = reference.usedColumnIndexes
         if let number = state.presentKeys[table.keyName(of: row)],
             state.rows[number].before.map({ before in columnIndexes.contains { before[$0] != row[$0] } }) ?? true
         {
-            giveUpReference(of: number, foreignKey)
+            // A program may write a reference without a parent if the schema does not declare it.
+            if reference.isDeclared { giveUpReference(of: number, foreignKey) }
             return nil
         }
         // A reference that was broken before the transaction is not its effect.
         guard let name = table.parentName(foreignKey, in: row), let parent = state.formerNames[name] else { return nil }
+        guard reference.isDeclared || !hasAuthorLeft(row, in: table, columnIndexes, without: parent) else { return nil }
         return try effect(on: row, in: table, foreignKey, parent: parent)
+    }
+
+    /// Whether the author itself took the parent away from a child that it had seen. SQLite did not prevent it, and it stays so.
+    private func hasAuthorLeft(_ row: [Value], in table: MergeTable, _ columnIndexes: [Int], without parent: Int) -> Bool {
+        guard state.rows[parent].cause.via == .change else { return false }
+        return !hasOtherWriter(row, in: table, columnIndexes)
+    }
+
+    /// Whether another author wrote one of these columns after the base of the transaction.
+    private func hasOtherWriter(_ row: [Value], in table: MergeTable, _ columnIndexes: [Int]) -> Bool {
+        let name = table.keyName(of: row)
+        guard let rowID = state.presentKeys[name].flatMap({ state.rows[$0].rowID }) ?? state.rowID(of: name) else { return false }
+        return columnIndexes.contains { state.context.rowIdentities[rowID].writer(of: $0) != nil }
     }
 
     // MARK: Keys that another row has now
@@ -62,15 +78,11 @@ struct ForeignKeyEffects {
     /// author wrote it after the transaction's base: then the transaction's author had seen it, and left it.
     func effect(on row: [Value], in table: MergeTable, _ foreignKey: Int, to key: ReassignedKey) throws -> ForeignKeyEffect? {
         guard table.parentName(foreignKey, in: row) == key.name else { return nil }
-        let columnIndexes = table.references[foreignKey].columnIndexes
-        let name = table.keyName(of: row)
-        let number = state.presentKeys[name]
-        if let number {
+        let columnIndexes = table.references[foreignKey].usedColumnIndexes
+        if let number = state.presentKeys[table.keyName(of: row)] {
             guard let before = state.rows[number].before, columnIndexes.allSatisfy({ before[$0] == row[$0] }) else { return nil }
         }
-        guard let rowID = number.flatMap({ state.rows[$0].rowID }) ?? state.rowID(of: name),
-            columnIndexes.contains(where: { state.context.rowIdentities[rowID].writer(of: $0) != nil })
-        else { return nil }
+        guard hasOtherWriter(row, in: table, columnIndexes) else { return nil }
         return try effect(on: row, in: table, foreignKey, parent: key.number)
     }
 

@@ -33,7 +33,7 @@ struct ReferencePlanner {
         for column in state.outcomes[index].requested { wanted[column.columnIndex] = column.new }
         let own = state.rows[number].isInserted ? Set(wanted.indices) : Set(state.outcomes[index].requested.map(\.columnIndex))
         let requested = wanted
-        for (foreignKey, reference) in table.references.enumerated() where reference.columnIndexes.contains(where: own.contains) {
+        for (foreignKey, reference) in table.references.enumerated() where reference.usedColumnIndexes.contains(where: own.contains) {
             try settle(foreignKey, of: index, number, requested: requested, wanted: &wanted)
             guard state.outcomes[index].loss == nil else { return }
         }
@@ -116,7 +116,7 @@ struct ReferencePlanner {
     private func settleParents(ofRestored number: Int, _ tombstone: RowIdentities.Tombstone) throws {
         let table = state.rows[number].table
         let own = Set(state.changes(of: number).flatMap { state.outcomes[$0].requested.map(\.columnIndex) })
-        for (foreignKey, reference) in table.references.enumerated() where !reference.columnIndexes.contains(where: own.contains) {
+        for (foreignKey, reference) in table.references.enumerated() where !reference.usedColumnIndexes.contains(where: own.contains) {
             guard let occupant = tombstone.parents[foreignKey], let name = table.parentName(foreignKey, in: tombstone.row) else { continue }
             switch try ParentResolver(state: state).parent(occupant, name) {
             case .unchanged: continue

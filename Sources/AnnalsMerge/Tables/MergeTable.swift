@@ -21,12 +21,23 @@ package final class MergeTable: Sendable {
         package var onDelete: DeleteAction
         /// How it names its parent. nil if the parent is not tracked.
         package var parent: ParentNaming?
+        /// Whether the schema declares it. If it does not, a program may leave rows without a parent.
+        package var isDeclared: Bool
+        /// The rows that have the reference; nil for all rows.
+        package var condition: RowCondition?
 
-        package init(columnIndexes: [Int], onDelete: DeleteAction, parent: ParentNaming?) {
+        package init(
+            columnIndexes: [Int], onDelete: DeleteAction, parent: ParentNaming?, isDeclared: Bool = true, condition: RowCondition? = nil
+        ) {
             self.columnIndexes = columnIndexes
             self.onDelete = onDelete
             self.parent = parent
+            self.isDeclared = isDeclared
+            self.condition = condition
         }
+
+        /// Its columns and those of its condition.
+        package var usedColumnIndexes: [Int] { condition.map { columnIndexes + $0.columnIndexes } ?? columnIndexes }
     }
 
     /// What a foreign key declares for the delete of a parent.
@@ -51,7 +62,7 @@ package final class MergeTable: Sendable {
     package let uniqueColumns: Set<Int>
     /// Whether another table has a foreign key to this one.
     package let isReferenced: Bool
-    /// The columns of its foreign keys.
+    /// The columns of its references and of their conditions.
     package let referenceColumns: Set<Int>
     /// The columns of its candidate keys.
     package let candidateKeyColumns: Set<Int>
@@ -70,7 +81,7 @@ package final class MergeTable: Sendable {
         self.references = references
         self.uniqueColumns = uniqueColumns
         self.isReferenced = isReferenced
-        referenceColumns = Set(references.flatMap(\.columnIndexes))
+        referenceColumns = Set(references.flatMap(\.usedColumnIndexes))
         candidateKeyColumns = Set(candidateKeys.flatMap(\.columnIndexes))
     }
 
@@ -121,7 +132,8 @@ package final class MergeTable: Sendable {
 
     /// The candidate key of the parent to which a row's foreign key refers.
     package func parentName(_ reference: Int, in row: [Value]) -> CandidateKey? {
-        references[reference].parent?.name(in: row)
+        let reference = references[reference]
+        return reference.condition.map { $0.holds(row) } ?? true ? reference.parent?.name(in: row) : nil
     }
 
     package func image(of row: [Value]) -> RowImage {

@@ -56,6 +56,7 @@ extension PageApplier {
         try RecentLog.clear(db)
         try session.keepMissingValues(from: other)
         policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
+        try session.takeReferences()
         if isCopy { policies.setKeyRule(.mergeRows) }
         let outbox = try undo(choice)
         let mark = session.historyMark()

@@ -149,7 +149,7 @@ package struct PageApplier {
 
     // MARK: Conflicts of the outbox with the page
 
-    /// If there is something to rebase, `policies` are those in force after the page from here on.
+    /// If there is something to rebase, policies and references are those in force after the page from here on.
     private mutating func outboxToRebase(_ entries: Entries, _ ahead: Set<Position>) throws -> RebaseSet {
         let outbox = try Outbox.footprints(db)
         guard !outbox.isEmpty else { return .none }
@@ -161,12 +161,12 @@ package struct PageApplier {
             index.conflict(of: footprint, base: state.position, replica: state.replica) != nil
         }
         if attempt.undoesOutbox, let first = outbox.first {
-            policies = try MergePolicies(policiesInForce(after: entries), over: policies)
+            try takeRules(after: entries)
             return try .all(db, from: first.sequence)
         }
         let (conflicting, unsettled) = (outbox.first { isConflicting($0.footprint) }?.sequence, try UnsettledReferences.first(db))
         guard let first = [conflicting, unsettled].compactMap({ $0 }).min() else { return .none }
-        policies = try MergePolicies(policiesInForce(after: entries), over: policies)
+        try takeRules(after: entries)
         guard try unsettled == nil && mayLeaveSome(entries) else { return try .all(db, from: first) }
         return try .needed(db, from: first, isConflicting: isConflicting)
     }
@@ -182,11 +182,11 @@ package struct PageApplier {
         return !isVoided && session.registry.entries.allSatisfy { policies[$0.definition.name].row == nil }
     }
 
-    /// The policies after the page is applied. They settle everything while the page is applied.
+    /// The policies and references after the page is applied. They settle everything while the page is applied.
     ///
-    /// The rebase must know before it applies anything whether it needs whole rows. So policies in the page are read first. The
-    /// footprint of a transaction with policies conflicts with everything.
-    private func policiesInForce(after entries: Entries) throws -> [PolicyInForce] {
+    /// The rebase must know before it applies anything whether it needs whole rows, and which rows refer to which. So those in the page
+    /// are read first. The footprint of their transaction conflicts with everything.
+    private mutating func takeRules(after entries: Entries) throws {
         let positions = Set(entries.list.filter { $0.footprint.everything }.map(\.position))
         for source in entries.sources {
             switch source {
@@ -196,14 +196,15 @@ package struct PageApplier {
                 let batch = try SealedEntry.open(frame.batch, at: frame.firstPosition, state, cipher)
                 for index in indices {
                     var reader = try batch.body(index)
-                    try PolicyTable.set(db, try reader.rest().policies, isOverride: false)
+                    try UserDecisions(reader.rest()).applyRules(db)
                 }
             case .parts(let parts) where positions.contains(parts.last):
-                try PolicyTable.set(db, PulledParts(db, parts, state, cipher).content.rest { _, _ in }.policies, isOverride: false)
+                try UserDecisions(PulledParts(db, parts, state, cipher).content.rest { _, _ in }).applyRules(db)
             case .parts, .ownPart, .voided: break
             }
         }
-        return try PolicyTable.load(db, for: session.registry)
+        policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
+        try session.takeReferences()
     }
 
     // MARK: Undo
@@ -412,8 +413,8 @@ package struct PageApplier {
                 db, entries, from: first, transaction: info, replica: replica, position: position, receivedAt: receivedAt)
         }
         guard rest.voids.isEmpty || replica == .relay else { throw WireError.badValue("void") }
-        // Policies are read ahead only from entries that conflict with everything.
-        guard rest.policies.isEmpty || footprint.everything else { throw WireError.badValue("footprint") }
+        // They are read ahead only from entries that conflict with everything.
+        guard !UserDecisions(rest).concernEverything || footprint.everything else { throw WireError.badValue("footprint") }
         guard rest.schema == nil || bringsSchema else { throw WireError.badValue("schema") }
         if isKnown { try notes?.noteKnownWork(info.id, journal: journal, session) }
         try UserDecisions(rest).apply(db)

@@ -73,6 +73,7 @@ package struct BodyBuilder {
         self.decisions = decisions
         encoder.policies(decisions.policies)
         encoder.resolutions(decisions.resolutions)
+        encoder.references(decisions.references)
     }
 
     /// - Parameter known: The footprint, if it is known.
@@ -81,7 +82,7 @@ package struct BodyBuilder {
         let last = try parts.writeLast(encoder.finishInPieces())
         return Outbox.Draft(
             id: info.id, time: info.time, changes: changes, journal: journalCount,
-            footprint: decisions.policies.isEmpty ? known ?? footprint.finish() : .everything, parts: parts.count + 1, body: last)
+            footprint: decisions.concernEverything ? .everything : known ?? footprint.finish(), parts: parts.count + 1, body: last)
     }
 
     /// The result of rebasing an outbox transaction; nil if nothing is left of it.

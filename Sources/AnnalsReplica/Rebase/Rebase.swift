@@ -49,6 +49,8 @@ package final class Rebase {
     }
 
     private func rebase(_ planner: RebasePlanner) throws -> RebasedTransaction {
+        session.checks.includesUndeclared = true
+        defer { session.checks.includesUndeclared = false }
         for _ in 0..<ApplyLimits.decisionRounds {
             let mark = session.historyMark()
             try session.db.execute(sql: "SAVEPOINT annals_rebase")

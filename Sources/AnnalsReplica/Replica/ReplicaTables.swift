@@ -15,20 +15,26 @@ package enum ReplicaTables {
         try StoreSchema.noteSchemaVersion(db)
     }
 
-    /// Copies the data that all replicas share at a position: highest keys, the space's schema and policies, the conflict journal,
-    /// and each author's newest entry.
+    /// Copies the data that all replicas share at a position: highest keys, the space's schema, policies and references, the conflict
+    /// journal, and each author's newest entry.
     package static func copyShared(from other: Database, to db: Database) throws {
         try HighestKeys.save(db, HighestKeys.load(other))
         try SpaceSchema.copy(from: other, to: db)
         try PolicyTable.forgetShared(db)
         try PolicyTable.set(db, PolicyTable.load(other).filter { !$0.isOverride }.map(\.setting), isOverride: false)
+        try ReferenceTable.save(ReferenceTable.load(other), db)
         try ConflictJournal.takeIn(from: other, to: db)
         try AuthorChains.replaceAll(db, with: AuthorChains.all(other))
         try UnconfirmedAuthors.copy(from: other, to: db)
     }
 
-    /// Removes the space from the store. Transaction numbers and tokens of history continue.
+    /// Removes the space from the store. Transaction numbers and tokens of history continue, and decided references stay.
     package static func drop(_ db: Database) throws {
+        let tables = try TrackedTables.load(db)
+        if !tables.canonicalNames.isEmpty {
+            let names = tables.localNames
+            try ReferenceTable.save(tables.undeclared.map { $0.renamed(names) }, db)
+        }
         for table in OwnTables.replica + OwnTables.replicaOnDemand { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
         try RenumberedRows.dropIfEmpty(db)
         let meta = Meta(db)

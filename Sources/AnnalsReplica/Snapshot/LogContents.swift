@@ -10,17 +10,19 @@ package struct LogContents: Sendable {
     package var tables: TrackedTables
     package var space: SpaceSchema
     package var policies: Set<PolicySetting>
+    package var references: [ReferenceSetting]
     package var authors: [ReplicaID: AuthorChains.Link?]
 
     package init(
         position: Position, rows: Digest, tables: TrackedTables, space: SpaceSchema, policies: Set<PolicySetting>,
-        authors: [ReplicaID: AuthorChains.Link?]
+        references: [ReferenceSetting], authors: [ReplicaID: AuthorChains.Link?]
     ) {
         self.position = position
         self.rows = rows
         self.tables = tables
         self.space = space
         self.policies = policies
+        self.references = references
         self.authors = authors
     }
 
@@ -38,6 +40,7 @@ package struct LogContents: Sendable {
             differences.append("the history of the space's schema")
         }
         if policies != clone.policies { differences.append("the space's policies") }
+        if references != clone.references { differences.append("the references that the space added") }
         if !Set(authors.keys).union(clone.authors.keys).allSatisfy({ isAlike(authors[$0], clone.authors[$0]) }) {
             differences.append("the newest entries of authors")
         }

@@ -14,6 +14,7 @@ package enum SnapshotFile {
     private static let conflicts = OwnTables.snapshotConflicts
     private static let policies = OwnTables.snapshotPolicies
     private static let authors = OwnTables.snapshotAuthors
+    private static let references = OwnTables.snapshotReferences
 
     /// The description of a snapshot.
     package struct Contents: Sendable {
@@ -127,6 +128,7 @@ package enum SnapshotFile {
             try db.execute(sql: "INSERT INTO \(name) (name, value) VALUES (?, ?)", arguments: [fact, value])
         }
         try writeAuthors(db, contents.authors)
+        try ReferenceTable.copy(db, to: "\(SchemaCopy.target).\(references)")
         for table in [conflicts, policies] { try db.execute(sql: "DROP TABLE IF EXISTS \(SchemaCopy.target).\(table)") }
         guard try StoreSchema.isReplica(db) else { return }
         try ConflictJournal.copy(db, to: "\(SchemaCopy.target).\(conflicts)")
@@ -145,12 +147,13 @@ package enum SnapshotFile {
         }
     }
 
-    /// Moves the journal, the policies and the authors to the tables of the replica that the file becomes.
+    /// Moves the journal, the policies, the references and the authors to the tables of the replica that the file becomes.
     package static func unpack(_ db: Database) throws {
         if try db.tableExists(conflicts) { try ConflictJournal.takeIn(from: db, table: conflicts, order: "rowid", to: db) }
         if try db.tableExists(policies) { try PolicyTable.readShared(from: policies, db) }
         do {
             try AuthorChains.replaceAll(db, with: AuthorChains.all(db, table: authors))
+            if try db.tableExists(references) { try ReferenceTable.take(from: references, db) }
         } catch  where StoreError.isCorruption(error) {
             throw notASnapshot
         }

@@ -12,7 +12,7 @@ package import GRDB
 /// The connection's triggers and foreign keys are off during the session (see `MergeConnection`).
 package final class MergeSession {
     package let db: Database
-    package let registry: TrackedTables
+    package private(set) var registry: TrackedTables
     private var tables: [String: RowTable] = [:]
     private var probes: [String: PreparedStatement] = [:]
     /// The deferred cells; nil if the store has the whole schema of the space.
@@ -31,6 +31,17 @@ package final class MergeSession {
     }
 
     // MARK: Tables
+
+    /// Reads the references that the schema does not declare again. To be called before any row is changed: tables that were used
+    /// before are forgotten.
+    package func takeReferences() throws {
+        let settings = try ReferenceTable.load(db)
+        guard settings != registry.undeclared else { return }
+        registry = registry.with(undeclared: settings)
+        tables.removeAll()
+        probes.removeAll()
+        checks.reset()
+    }
 
     package func table(named name: String) throws -> RowTable {
         let folded = name.foldedIdentifier
@@ -123,6 +134,7 @@ package final class MergeSession {
 
     package func parentExists(_ table: RowTable, _ key: ParentReference, _ row: [Value]) throws -> Bool {
         if key.columnIndexes.contains(where: { row[$0].isNull }) { return true }
+        if let condition = key.condition, !condition.holds(row) { return true }
         let conditions = key.parentColumns.enumerated().map { "\(SQL.quote($1)) = ?\($0 + 1)" }.joined(separator: " AND ")
         let statement = try prepared("SELECT 1 FROM \(SQL.quote(key.parentTable)) WHERE \(conditions)")
         for (index, columnIndex) in key.columnIndexes.enumerated() { statement.bind(index + 1, row[columnIndex]) }
@@ -159,20 +171,22 @@ package final class MergeSession {
         let query = childQuery(child, key, from: "\(gone), ", where: conditions.joined(separator: " AND "), onlyOrphans: onlyOrphans)
         let statement = try prepared(query)
         for (index, value) in tuple.enumerated() { statement.bind(index + 1, value) }
-        return try keys(statement, count: child.definition.primaryKey.count)
+        return try keys(statement, child, key)
     }
 
     /// Keys of all rows of a child table with a reference that has no parent.
     func orphans(_ child: RowTable, _ key: ParentReference) throws -> [[Value]] {
         let present = key.columnIndexes.map { "c.\(SQL.quote(child.definition.columns[$0].name)) IS NOT NULL" }.joined(separator: " AND ")
         let query = childQuery(child, key, from: "", where: present, onlyOrphans: true)
-        return try keys(prepared(query), count: child.definition.primaryKey.count)
+        return try keys(prepared(query), child, key)
     }
 
     private func childQuery(
         _ child: RowTable, _ key: ParentReference, from source: String, where condition: String, onlyOrphans: Bool
     ) -> String {
-        let keyColumns = child.definition.primaryKey.map { "c.\(SQL.quote(child.definition.columns[$0].name))" }
+        // A condition is tested on its columns in Swift, and never as SQL.
+        let selected = child.definition.primaryKey + (key.condition?.columnIndexes ?? [])
+        let keyColumns = selected.map { "c.\(SQL.quote(child.definition.columns[$0].name))" }
         let match = zip(key.columnIndexes, key.parentColumns).map { columnIndex, column in
             "p.\(SQL.quote(column)) = c.\(SQL.quote(child.definition.columns[columnIndex].name))"
         }
@@ -183,10 +197,19 @@ package final class MergeSession {
             """
     }
 
-    private func keys(_ statement: PreparedStatement, count: Int) throws -> [[Value]] {
+    /// The keys in the first columns of a query, of the rows for which the condition of the reference holds.
+    private func keys(_ statement: PreparedStatement, _ child: RowTable, _ reference: ParentReference) throws -> [[Value]] {
+        let count = child.definition.primaryKey.count
         var keys: [[Value]] = []
+        var row = [Value](repeating: .null, count: child.columnCount)
         defer { statement.reset() }
-        while try statement.step() { keys.append(statement.values(0..<count)) }
+        while try statement.step() {
+            if let condition = reference.condition {
+                for (offset, columnIndex) in condition.columnIndexes.enumerated() { row[columnIndex] = statement.value(count + offset) }
+                guard condition.holds(row) else { continue }
+            }
+            keys.append(statement.values(0..<count))
+        }
         return keys
     }
 

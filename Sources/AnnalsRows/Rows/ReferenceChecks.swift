@@ -27,6 +27,8 @@ package final class ReferenceChecks {
     /// Each with the last entry that left the reference dangling.
     private var suspects: [Dangling: Position?] = [:]
     private var goneParents: [GoneParent: Position?] = [:]
+    /// Whether references that the schema does not declare are checked too. Rows may lack such a parent, so only a rebase asks for it.
+    package var includesUndeclared = false
     /// Parent tables that lost so many rows that their child tables are checked completely.
     private var wholeParents: [String: Position?] = [:]
 
@@ -58,7 +60,8 @@ package final class ReferenceChecks {
 
     private func noteChild(_ table: RowTable, _ row: [Value], changedFrom old: [Value]?) throws {
         for (index, key) in table.references.enumerated() {
-            if let old, key.columnIndexes.allSatisfy({ old[$0] == row[$0] }) { continue }
+            guard key.isDeclared || includesUndeclared else { continue }
+            if let old, key.usedColumnIndexes.allSatisfy({ old[$0] == row[$0] }) { continue }
             if try session.parentExists(table, key, row) { continue }
             suspects.updateValue(position, forKey: Dangling(child: RowReference(table.name, table.key(of: row)), foreignKey: index))
         }
@@ -83,20 +86,25 @@ package final class ReferenceChecks {
             if try !session.parentExists(table, table.references[suspect.foreignKey], row) { found.updateValue(position, forKey: suspect) }
         }
         for (parent, position) in goneParents {
-            for (child, index) in session.children(of: parent.reference.table) {
+            for (child, index) in children(of: parent.reference.table) {
                 for key in try session.orphans(child, child.references[index], of: parent.row, in: parent.reference.table) {
                     found.updateValue(position, forKey: Dangling(child: RowReference(child.name, key), foreignKey: index))
                 }
             }
         }
         for (parent, position) in wholeParents {
-            for (child, index) in session.children(of: parent) {
+            for (child, index) in children(of: parent) {
                 for key in try session.orphans(child, child.references[index]) {
                     found.updateValue(position, forKey: Dangling(child: RowReference(child.name, key), foreignKey: index))
                 }
             }
         }
         return found
+    }
+
+    private func children(of parent: String) -> [(table: RowTable, foreignKey: Int)] {
+        let children = session.children(of: parent)
+        return includesUndeclared ? children : children.filter { $0.table.references[$0.foreignKey].isDeclared }
     }
 
     /// Returns `dangling()` and clears the records. The changes that settle these references are recorded again.

@@ -32,9 +32,10 @@ extension MergeTable {
         let columns = zip(definition.columns, entry.first.columns).map { column, first in
             Column(name: column.name, canonicalName: first.name, isNotNull: column.isNotNull)
         }
-        let references = definition.references.map { reference in
+        let references = entry.references.map { reference in
             Reference(
-                columnIndexes: reference.columnIndexes, onDelete: DeleteAction(reference.onDelete), parent: ParentNaming(reference, tables))
+                columnIndexes: reference.columnIndexes, onDelete: DeleteAction(reference.onDelete), parent: ParentNaming(reference, tables),
+                isDeclared: reference.isDeclared, condition: reference.condition)
         }
         self.init(
             name: definition.name, canonicalName: entry.first.name, columns: columns, primaryKey: definition.primaryKey,

@@ -15,12 +15,13 @@ package final class RowTable {
     /// The same declaration under canonical names.
     package let first: DeclaredTable
     package let rules: FootprintRules
+    private let requiredRules: FootprintRules
     package let references: [ParentReference]
     /// Columns of the primary key or a UNIQUE index. A row that changes one of them is removed first and then restored.
     package let uniqueColumnIndexes: Set<Int>
-    /// Columns that are part of a foreign key to a parent.
+    /// Columns that are part of a reference to a parent, or of its condition.
     package let referenceColumnIndexes: Set<Int>
-    /// For each column, whether it is part of a foreign key to a parent or of the primary key.
+    /// For each column, whether it is one of these or part of the primary key.
     package let isNaming: [Bool]
     /// The table as the merge rules see it, with the candidate keys of its rows.
     package let mergeTable: MergeTable
@@ -38,10 +39,10 @@ package final class RowTable {
         return statement
     }
 
-    /// The hasher for the table's rows. The last one is cached.
+    /// The hasher for the rules that every author must follow. The last one is cached.
     package func hasher(_ key: FootprintKey) -> TableHasher {
         if let lastHasher, lastHasher.key == key { return lastHasher }
-        let hasher = TableHasher(rules, key)
+        let hasher = TableHasher(requiredRules, key)
         lastHasher = hasher
         return hasher
     }
@@ -66,7 +67,8 @@ package final class RowTable {
         self.definition = definition
         self.first = entry.first
         self.rules = entry.rules
-        self.references = definition.references
+        self.requiredRules = entry.requiredRules
+        self.references = entry.references
         self.history = try HistoryWriter(db, definition, layoutID: entry.id)
         self.quotedName = SQL.quote(definition.name)
         let quoted = definition.columns.map { SQL.quote($0.name) }

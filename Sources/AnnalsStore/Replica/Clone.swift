@@ -173,10 +173,12 @@ extension Store {
                     step.forgetComparison()
                     return false
                 }
+                let references = try JoiningReferences(db, other, step.tables())
                 try ReplicaTables.createIfMissing(db)
                 try state.save(db)
                 try ReplicaTables.copyShared(from: other, to: db)
                 try Meta(db).set(.outboxed, try step.newestTransaction())
+                try references.offer(step)
                 try HighestKeys.noteRows(db, step.tables())
                 return true
             }

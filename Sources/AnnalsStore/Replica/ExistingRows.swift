@@ -64,6 +64,7 @@ private struct JoiningRows {
     private let tables: [RowTable]
     private let theirTables: TrackedTables
     private let comparison: SchemaComparison
+    private let references: JoiningReferences
     private var summary = ExistingSummary()
     /// This store's rows that become a transaction. Those in `gone` are removed first, so that the space's rows can be inserted.
     private var ours: [(table: RowTable, row: [Value])] = []
@@ -74,6 +75,9 @@ private struct JoiningRows {
         guard let state = try ReplicaState.load(other) else { throw AnnalsError(.defect, operation: "join", "the clone is not a replica") }
         try JoiningNames(db, other).save(step.tables())
         step.forgetComparison()
+        references = try JoiningReferences(db, other, step.tables())
+        // Rows of both sides follow the references of both.
+        try references.take()
         let registry = try step.tables()
         theirTables = try TrackedTables.load(other)
         comparison = try .joining(registry, other, schema)
@@ -104,6 +108,7 @@ private struct JoiningRows {
         try step.filler().offer(comparison.additions) {
             TransactionInfo(id: step.environment.makeTransactionID(), time: try step.tick(), origin: .migration)
         }
+        try references.offer(step)
         summary.differing = gone.count
         // The space has no rows of a table that only this store has, so this store's rows stay.
         if existing == .theirs { ours.removeAll { theirTables.table(first: $0.table.first.name) != nil } }

@@ -202,6 +202,7 @@ private struct Reconciling {
             let rest = try Outbox.content(db, of: row, layouts: [:]).rest { entries, _ in journal += entries }
             decisions.policies += rest.policies
             decisions.resolutions += rest.resolutions
+            decisions.references += rest.references
             // Renames are stored to be sent again. Additions are found again by the comparison.
             if let schema = rest.schema { try SpaceRename.add(schema.renames, db) }
             try UnsettledReferences.settled(db, row.id)

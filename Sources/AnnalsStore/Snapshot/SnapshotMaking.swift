@@ -72,7 +72,7 @@ private struct SnapshotMaking {
         guard let state = try ReplicaState.load(db), try Meta(db).text(.joinStage) == nil, try !UnverifiedRows.isNoted(db),
             try Outbox.ahead(db).isEmpty
         else { return nil }
-        // The outbox has policies that are in force here and that the space does not have yet.
+        // The outbox has policies or references that are in force here and that the space does not have yet.
         if try Outbox.footprints(db).contains(where: \.footprint.everything) { return nil }
         let tables = try TrackedTables.load(db)
         // If the schema differs from the log's, the rows differ too.
@@ -86,7 +86,7 @@ private struct SnapshotMaking {
         let policies = try PolicyTable.load(db).filter { !$0.isOverride }.map(\.setting)
         return LogContents(
             position: state.position, rows: try digest(tables), tables: tables, space: space, policies: Set(policies),
-            authors: try authors(state))
+            references: try ReferenceTable.load(db), authors: try authors(state))
     }
 
     private func digest(_ tables: TrackedTables) throws -> Digest {

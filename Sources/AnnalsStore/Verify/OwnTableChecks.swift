@@ -98,6 +98,7 @@ struct OwnTableChecks {
         "sequence": SchemaLimits.facts, "last_sequence": SchemaLimits.facts, "time_counter": 0...Int64(UInt32.max),
         "position": SchemaLimits.positions, "first_counter": SchemaLimits.positions, "counter": SchemaLimits.positions,
         "origin": range(of: TransactionOrigin.allCases.map { Int64($0.rawValue) }),
+        "on_delete": range(of: ReferenceTarget.DeleteAction.allCases.map { Int64($0.rawValue) }),
         "aspect": range(of: PolicySetting.Aspect.allCases.map { Int64($0.rawValue) }),
     ]
 
@@ -148,6 +149,7 @@ struct OwnTableChecks {
             (Place(table: OwnTables.meta, name: Meta.Name.spaceSchema.rawValue), { _ = try SpaceSchema.load(db) }),
             (Place(table: OwnTables.meta, name: Meta.Name.renames.rawValue), { _ = try SpaceRename.waiting(db) }),
             (Place(table: OwnTables.meta, name: Meta.Name.passedVoids.rawValue), { _ = try PassedVoids.load(db) }),
+            (Place(table: OwnTables.references, name: "columns"), { _ = try ReferenceTable.load(db) }),
         ]
         if try StoreSchema.isReplica(db) {
             checks.append((Place(table: OwnTables.outbox, name: "id"), { _ = try Outbox.rows(db) }))
