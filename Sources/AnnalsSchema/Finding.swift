@@ -7,7 +7,8 @@ public struct Finding: Hashable, Sendable {
         case foreignKey
         /// A capture trigger is missing or differs from the expected one.
         case trigger
-        /// Another program may have written rows without capture, and they were not compared with the space's rows yet.
+        /// Another program may have written rows without capture: they were not compared with the space's rows yet, or the table is
+        /// not tracked any more, because the program replaced it.
         case unseen
         /// Raw changes, spans or transactions of history are missing, inconsistent or unreadable.
         case history

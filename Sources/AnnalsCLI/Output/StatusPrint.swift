@@ -24,6 +24,8 @@ enum StatusPrint {
                         "parent": .text(reference.parent), "parentColumns": .array(reference.parentColumns.map { .text($0) }),
                     ])
                 }),
+            "endedTables": .array(
+                status.endedTables.map { .object(["table": .text($0.table), "reason": .text($0.reason.message)]) }),
             "rowsWithNullKey": self.nullKeys(nullKeys), "transactions": .integer(status.transactions),
             "oldestToken": .text(status.oldestToken?.description), "latestToken": .text(status.latestToken?.description),
             "outbox": .integer(status.outbox), "relay": .text(replica?.relay), "space": .text(replica?.space.description),
@@ -105,6 +107,10 @@ enum StatusPrint {
         for reference in status.untrackedReferences {
             let text = "\(reference.table) is not tracked and refers to \(reference.parent): its rows are not synced"
             facts.append(("untracked", PrintableText.of(text)))
+        }
+        for ended in status.endedTables {
+            let text = "\(ended.table) was replaced by another program and is not tracked any more: \(ended.reason.message)"
+            facts.append(("ended", style(.red, PrintableText.of(text))))
         }
         for rows in nullKeys { facts.append(("null keys", style(.red, line(rows)))) }
         for table in unusable where table.isTracked {

@@ -8,7 +8,8 @@ package enum SchemaAgreement {
     package static func check(_ here: TrackedTables, _ space: TrackedTables, operation: String = "join") throws {
         for entry in space.entries where here.table(first: entry.first.name) == nil {
             throw refused(
-                operation, "the space has the table \(entry.definition.name), which is not tracked here", "Create and track it first")
+                operation, "the space has the table \(entry.definition.name), which is not tracked here",
+                "Declare it as in the space, and track it")
         }
         for entry in here.entries {
             guard let theirs = space.table(first: entry.first.name) else {

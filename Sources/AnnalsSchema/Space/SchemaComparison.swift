@@ -33,7 +33,7 @@ package struct SchemaComparison: Sendable {
             guard missingSchema.has(table: table.name) else {
                 throw SchemaAgreement.refused(
                     operation, "the space has the table \(space.present(table.name)), which is not tracked here",
-                    "Create and track it first")
+                    "Declare it as in the space, and track it")
             }
             behind.insert(table: table.name)
         }

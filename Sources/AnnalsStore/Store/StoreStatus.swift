@@ -11,6 +11,8 @@ public struct StoreStatus: Sendable {
     /// Foreign keys from tables without history to tracked tables. Rows of these tables are not synced, and they can prevent
     /// deletes of other replicas from being applied.
     public var untrackedReferences: [UntrackedReference] = []
+    /// Tables whose history ended because another program replaced them by tables that cannot be tracked.
+    public var endedTables: [EndedTable] = []
     /// The number of transactions in history.
     public var transactions: Int64 = 0
     /// nil if the database has no history.
@@ -47,6 +49,7 @@ public struct StoreStatus: Sendable {
         guard try db.tableExists(OwnTables.meta) else { return }
         tracked = try TrackedTable.fetchTracked(db).map(\.name).sorted()
         untrackedReferences = try UntrackedReference.fetchAll(db, tracked: tracked)
+        endedTables = try EndedTable.fetchAll(db)
         let bounds = try HistoryBounds(db)
         oldestToken = bounds.oldest
         latestToken = bounds.latest

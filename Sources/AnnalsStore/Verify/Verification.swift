@@ -45,7 +45,7 @@ package enum Verification {
                         hasHistory = found.isEmpty
                     }
                 }
-                if hasHistory { findings += try TriggerChecks(db: db).run() + unseen(db) + leftOut(db) + contradicted(db) }
+                if hasHistory { findings += try TriggerChecks(db: db).run() + ended(db) + unseen(db) + leftOut(db) + contradicted(db) }
                 return .rollback
             }
             guard hasHistory else { return findings }
@@ -89,6 +89,13 @@ package enum Verification {
         }
         let message = "the relay left out the entry at position \(entry.position) as voided, but no entry of its log voids it"
         return [Finding(.log, message)]
+    }
+
+    private static func ended(_ db: Database) throws -> [Finding] {
+        try EndedTable.fetchAll(db).map { ended in
+            let message = "the table \(ended.table) is not tracked any more, because another program replaced it: \(ended.reason.message)"
+            return Finding(.unseen, message, table: ended.table)
+        }
     }
 
     private static func unseen(_ db: Database) throws -> [Finding] {

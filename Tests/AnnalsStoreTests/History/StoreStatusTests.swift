@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsHistory
+import AnnalsSchema
 import GRDB
 import Testing
 
@@ -41,5 +42,30 @@ struct StoreStatusTests {
         #expect(try status(store).drift == ["a"])
         try store.recordExternalChanges()
         #expect(try status(store).drift == [])
+    }
+
+    @Test(
+        "a table that another program replaced by one that cannot be tracked is named, until it can be tracked or is untracked",
+        arguments: ["CREATE TABLE t(v)", "CREATE VIEW t AS SELECT * FROM u", "CREATE VIRTUAL TABLE t USING fts5(v)"])
+    func ended(replacement: String) throws {
+        let store = try HistoryFile("CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE TABLE u(id INTEGER PRIMARY KEY)")
+        try store.track()
+        #expect(try status(store).endedTables.isEmpty)
+        try store.outside("DROP TABLE t; \(replacement)")
+        _ = try store.recordExternalChanges()
+        let status = try status(store)
+        #expect(status.tracked == ["u"])
+        #expect(status.endedTables.map(\.table) == ["t"])
+        let findings = try store.findings()
+        #expect(findings.map(\.code) == [.unseen] && findings[0].table == "t", "\(findings)")
+        #expect(try store.queue.read { db in try Repair(db: db, environment: .system).plan(findings) } == [])
+        if replacement.contains("TABLE t(v)") {
+            try store.outside("DROP TABLE t; CREATE TABLE t(id INTEGER PRIMARY KEY, v)")
+            try store.track("t")
+        } else {
+            _ = try store.queue.writeWithoutTransaction { db in try Tracking.untrack(db, ["t"]) }
+        }
+        #expect(try self.status(store).endedTables.isEmpty)
+        #expect(try store.findings().isEmpty)
     }
 }
