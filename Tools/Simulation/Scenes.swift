@@ -35,6 +35,7 @@ struct Scenes {
         ])
         let one = dice.number(0...plan.replicas.count - 1)
         let other = (one + dice.number(1...plan.replicas.count - 1)) % plan.replicas.count
+        if let (child, reference) = undeclared() { return sameParent(one, other, child, reference) }
         switch kind {
         case .none: return
         case .orphan: orphan(one, other)
@@ -70,6 +71,30 @@ struct Scenes {
         write(one, family.children)
         write(other, family.ends)
         for replica in dice.chance(50) ? [one, other] : [other, one] { sync(replica) }
+    }
+
+    /// Two replicas insert a parent with the same integer key, and children that refer to it although the schema declares no reference
+    /// (merge rule 47).
+    private mutating func sameParent(_ one: Int, _ other: Int, _ child: Table, _ reference: Reference) {
+        for replica in [one, other] { sync(replica) }
+        // Keys that no other step draws.
+        let name = reference.parentColumns.map { _ in Cell.integer(Int64(dice.number(60...62))) }
+        for replica in [one, other] {
+            guard let family = workload.family(child, reference, name) else { return }
+            write(replica, family.parent + family.children)
+        }
+        for replica in dice.chance(50) ? [one, other] : [other, one] { sync(replica) }
+    }
+
+    /// In half of the worlds with a reference to an integer key that the schema does not declare, such a reference. It has dice of its
+    /// own, so that the other worlds do not change.
+    private func undeclared() -> (Table, Reference)? {
+        var dice = Dice(seed: plan.seed, 19)
+        let references = plan.schema.tables.flatMap { table in table.references.map { (table, $0) } }.filter { table, reference in
+            !reference.isDeclared && reference.parent != table.name && plan.schema.table(reference.parent)?.hasIntegerKey == true
+        }
+        guard !references.isEmpty, dice.chance(50) else { return nil }
+        return dice.one(of: references)
     }
 
     /// A file with unsent transactions is copied, and both copies continue (merge rule 39).
@@ -155,7 +180,12 @@ extension Workload {
         guard !references.isEmpty else { return nil }
         let (child, reference) = dice.one(of: references)
         guard let parent = schema.table(reference.parent) else { return nil }
-        let name = reference.parentColumns.map { dice.one(of: parent.columns[$0].domain) }
+        return family(child, reference, reference.parentColumns.map { dice.one(of: parent.columns[$0].domain) })
+    }
+
+    /// The same for one reference and one parent.
+    mutating func family(_ child: Table, _ reference: Reference, _ name: [Cell]) -> Family? {
+        guard let parent = schema.table(reference.parent) else { return nil }
         func condition(_ table: Table, _ columnIndexes: [Int]) -> String {
             zip(columnIndexes, name).map { "\(table.columns[$0].name) = \($1.literal)" }.joined(separator: " AND ")
         }
