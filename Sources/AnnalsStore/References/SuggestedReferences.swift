@@ -1,4 +1,4 @@
-package import AnnalsCore
+import AnnalsCore
 
 /// What a join that creates a space does with strong suggestions that nobody decided about.
 public enum SuggestedReferences: String, Sendable, CaseIterable {
