@@ -97,8 +97,7 @@ package struct Joining: Sendable {
     ///   - existing: how to merge rows that differ from those of the space. If nil, different rows are refused. A store
     ///     without rows does not need it.
     ///   - schema: which differences from the space's schema are allowed.
-    ///   - references: what happens to strong suggestions of references if the space is new. If nil, undecided ones are
-    ///     refused.
+    ///   - references: what happens to undecided suggestions of references if the space is new; nil refuses them.
     /// - Throws: `AnnalsError`: `rowsDiffer` if the space exists with other rows, `schemaRefused` if its tables have
     ///   another declaration, `constraint` if rows violate a foreign key. Then nothing was changed.
     package func join(
@@ -173,12 +172,14 @@ package struct Joining: Sendable {
             // The relay has another space than the one that this store began. So the store drops what it began.
             try await store.abandonSpace(stage.lineage)
         }
-        if description?.isEmpty ?? true {
+        guard let description, !description.isEmpty else {
             try await store.decideReferences(references)
             return try await create(store, description)
         }
-        guard let description else { return nil }
-        if let first = try await abandonedFirstEntry(description, store) { return try await create(store, description, after: first) }
+        if let first = try await abandonedFirstEntry(description, store) {
+            try await store.decideReferences(references)
+            return try await create(store, description, after: first)
+        }
         return try await recognise(store, description, existing, schema)
     }
 
@@ -199,11 +200,12 @@ package struct Joining: Sendable {
     /// Returns what a join would find. Changes nothing here or at the relay.
     ///
     /// - Throws: `AnnalsError` where `join` would throw independently of `existing`.
-    package func prospect(of store: Store, schema: JoinedSchema = .equal) async throws -> Prospect {
+    package func prospect(of store: Store, schema: JoinedSchema = .equal, references: SuggestedReferences? = nil) async throws -> Prospect {
         do {
             try await store.checkUsableTables()
             guard let description = try await describe(), !description.isEmpty else {
                 try await store.checkReferences()
+                if references == nil { try await store.requireDecidedReferences() }
                 return .new
             }
             return try await withTemporaryFolder(beside: store.path, for: Self.purpose(ofDownload: description)) { folder in

@@ -105,6 +105,20 @@ struct InterruptedJoinTests {
         #expect(await Self.code { _ = try await shop.join(one) } == .rowsDiffer)
     }
 
+    @Test("another store's space is not completed while references are undecided")
+    func abandonedWithReferences() async throws {
+        let shop = try Shop()
+        let schema = "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE part(id INTEGER PRIMARY KEY, item_id INTEGER);"
+        let (one, two) = (try await shop.store("one", rows: "", schema: schema), try await shop.store("two", rows: "", schema: schema))
+        try await one.setReferences([ReferenceSetting(table: "part", columns: ["item_id"], .none)])
+        _ = await Self.code { _ = try await shop.join(one, over: AlteredRelay.failing(shop.relay, from: 4)) }
+        try await one.leave()
+        let later = try shop.reopened(two, after: .seconds(3_600))
+        #expect(await Self.code { _ = try await shop.join(later) } == .schemaRefused)
+        try await later.setReferences([ReferenceSetting(table: "part", columns: ["item_id"], .none)])
+        #expect(Self.isCreated(try await shop.join(later)))
+    }
+
     @Test("a join whose space another program began anew meanwhile leaves that alone")
     func abandonedByLineage() async throws {
         let shop = try Shop()

@@ -28,6 +28,9 @@ struct ReferenceCommandTests {
             let refused = try await shop.annals(join[0], join[1], join[2], join[3], join[4], join[5])
             shop.expectFailure(refused, 65, "items.album_id -> albums.id")
             #expect(refused.errors.contains("add items.album_id albums.id") && refused.errors.contains("--references"))
+            shop.expectFailure(
+                try await shop.annals(join[0], join[1], join[2], join[3], join[4], join[5], "--dry-run"), 65, "items.album_id -> albums.id")
+            try await shop.succeed(join[0], join[1], join[2], join[3], join[4], join[5], "--dry-run", "--references", "ignore")
 
             try await shop.succeed("reference", "beets.db", "add", "items.album_id", "albums.id", "--on-delete", "cascade")
             #expect(try await shop.succeed("reference", "beets.db", "suggest").output.contains("no column looks like a reference"))

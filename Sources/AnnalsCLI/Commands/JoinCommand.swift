@@ -104,7 +104,7 @@ struct JoinCommand: AsyncParsableCommand {
             let joining = Joining(
                 transport: transport, address: relay, space: space, name: name, spaceKeys: keys, configuration: argument.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
-            return try await joining.prospect(of: store, schema: schema)
+            return try await joining.prospect(of: store, schema: schema, references: references)
         }
         let unusable = try await store.unusableTables()
         for line in UnusablePrint.notes(unusable) { console.note("annals: note: \(line)") }
@@ -115,9 +115,6 @@ struct JoinCommand: AsyncParsableCommand {
         switch prospect {
         case .new:
             console.print("the space \(space) does not exist: join would create it from the rows of \(argument.store)")
-            for suggestion in try await store.undecidedReferences() {
-                console.print(PrintableText.of("join would refuse without --references: \(ReferenceText.line(suggestion))"))
-            }
         case .existing(let differences):
             console.print(JoinPrint.table(differences))
             if !differences.missingSchema.isEmpty {

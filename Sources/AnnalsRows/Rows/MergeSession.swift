@@ -201,7 +201,7 @@ package final class MergeSession {
     private func keys(_ statement: PreparedStatement, _ child: RowTable, _ reference: ParentReference) throws -> [[Value]] {
         let count = child.definition.primaryKey.count
         var keys: [[Value]] = []
-        var row = [Value](repeating: .null, count: child.columnCount)
+        var row = reference.condition == nil ? [] : [Value](repeating: .null, count: child.columnCount)
         defer { statement.reset() }
         while try statement.step() {
             if let condition = reference.condition {

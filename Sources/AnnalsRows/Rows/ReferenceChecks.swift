@@ -104,7 +104,8 @@ package final class ReferenceChecks {
 
     private func children(of parent: String) -> [(table: RowTable, foreignKey: Int)] {
         let children = session.children(of: parent)
-        return includesUndeclared ? children : children.filter { $0.table.references[$0.foreignKey].isDeclared }
+        if includesUndeclared || session.registry.undeclared.isEmpty { return children }
+        return children.filter { $0.table.references[$0.foreignKey].isDeclared }
     }
 
     /// Returns `dangling()` and clears the records. The changes that settle these references are recorded again.

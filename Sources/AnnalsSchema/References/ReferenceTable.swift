@@ -39,45 +39,48 @@ package enum ReferenceTable {
         if after != before { try save(after, db) }
     }
 
-    /// The decisions after these settings, sorted.
+    /// The decisions after these settings, sorted. A member can send many settings, so each takes the same time.
     package static func merged(_ known: [ReferenceSetting], with settings: [ReferenceSetting]) -> [ReferenceSetting] {
-        var byKey = Dictionary(known.map { (Key($0), $0) }, uniquingKeysWith: { $1 })
+        // By the folded name of the parent, which is empty for a decision against a reference.
+        var found: [Key: [String: ReferenceSetting]] = [:]
+        var count = 0
+        for setting in known where found[Key(setting), default: [:]].updateValue(setting, forKey: parent(of: setting)) == nil { count += 1 }
         for setting in settings.map(\.sortedByColumns) where !setting.table.isEmpty && setting.target?.table != "" {
-            let key = Key(setting)
+            let (key, name) = (Key(setting), parent(of: setting))
+            var group = found.removeValue(forKey: key) ?? [:]
+            count -= group.count
             switch setting.decision {
-            case .undecided, .none: byKey = byKey.filter { !$0.key.isAboutSameColumns(as: key) }
-            case .refers: byKey = byKey.filter { !($0.key.isAboutSameColumns(as: key) && $0.value.decision == .none) }
+            case .undecided: continue
+            case .none: group = [:]
+            case .refers: group[""] = nil
             }
-            guard setting.decision != .undecided else { continue }
             // A limit for what other replicas send.
-            guard byKey[key] != nil || byKey.count < SchemaLimits.references else { continue }
-            byKey[key] = setting
+            if group[name] != nil || count + group.count < SchemaLimits.references { group[name] = setting }
+            if !group.isEmpty { found[key] = group }
+            count += group.count
         }
-        return byKey.sorted { $0.key < $1.key }.map(\.value)
+        return found.sorted { $0.key < $1.key }.flatMap { $0.value.sorted { $0.key < $1.key }.map(\.value) }
     }
 
     /// The decisions about columns about which the others decide nothing.
     package static func undecided(_ settings: [ReferenceSetting], in others: [ReferenceSetting]) -> [ReferenceSetting] {
-        let decided = others.map { Key($0.sortedByColumns) }
-        return settings.map(\.sortedByColumns).filter { setting in !decided.contains { $0.isAboutSameColumns(as: Key(setting)) } }
+        let decided = Set(others.map { Key($0.sortedByColumns) })
+        return settings.map(\.sortedByColumns).filter { !decided.contains(Key($0)) }
     }
 
+    private static func parent(of setting: ReferenceSetting) -> String { setting.target?.table.foldedIdentifier ?? "" }
+
+    /// The columns of a decision.
     private struct Key: Hashable, Comparable {
         var table: String
         var columns: String
-        var parent: String
 
         init(_ setting: ReferenceSetting) {
             table = setting.table.foldedIdentifier
             columns = setting.columns.map(\.foldedIdentifier).joined(separator: "\u{0}")
-            parent = setting.target?.table.foldedIdentifier ?? ""
         }
 
-        func isAboutSameColumns(as other: Key) -> Bool { table == other.table && columns == other.columns }
-
-        static func < (left: Key, right: Key) -> Bool {
-            (left.table, left.columns, left.parent) < (right.table, right.columns, right.parent)
-        }
+        static func < (left: Key, right: Key) -> Bool { (left.table, left.columns) < (right.table, right.columns) }
     }
 
     /// Replaces all decisions.
@@ -125,8 +128,13 @@ package enum ReferenceTable {
     }
 
     private static func read(_ db: Database, from table: String) throws -> [ReferenceSetting] {
+        // A snapshot may have more rows than a space has decisions.
         let rows = try Row.fetchAll(
-            db, sql: "SELECT name, columns, parent, parent_columns, on_delete, condition FROM \(table) ORDER BY name, columns, parent")
+            db,
+            sql: """
+                SELECT name, columns, parent, parent_columns, on_delete, condition FROM \(table) ORDER BY name, columns, parent
+                LIMIT \(SchemaLimits.references)
+                """)
         return try rows.map { row in
             let (name, parent, condition): (String, String, String) = try (
                 row.value("name"), row.value("parent"), row.value("condition")

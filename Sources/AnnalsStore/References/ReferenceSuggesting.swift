@@ -150,6 +150,7 @@ struct ReferenceSample {
     static let countedRows = 100_000
     private static let probes: Int64 = 200
     private static let rowsOfProbe = 5
+    private static let longestKey = 200
 
     private(set) var distinct = 0
     private(set) var coverage: Double?
@@ -181,11 +182,13 @@ struct ReferenceSample {
             }
         }
         let count = Int(probes) * rowsOfProbe
-        try read(PreparedStatement(db, "SELECT \(column) FROM \(name) LIMIT \(count)"))
+        // A file or a text of a megabyte is no key, and is not read.
+        let selected = "CASE WHEN length(\(column)) <= \(longestKey) THEN \(column) END"
+        try read(PreparedStatement(db, "SELECT \(selected) FROM \(name) LIMIT \(count)"))
         guard let rowid = table.rowidAlias.map({ SQL.quote(table.columns[$0].name) }) else { return values }
         guard let last = try Int64.fetchOne(db, sql: "SELECT max(\(rowid)) FROM \(name)"), last > Int64(count) else { return values }
         // A few rows from every part of the table.
-        let probe = try PreparedStatement(db, "SELECT \(column) FROM \(name) WHERE \(rowid) >= ?1 ORDER BY \(rowid) LIMIT \(rowsOfProbe)")
+        let probe = try PreparedStatement(db, "SELECT \(selected) FROM \(name) WHERE \(rowid) >= ?1 ORDER BY \(rowid) LIMIT \(rowsOfProbe)")
         for number in 1...probes {
             probe.bind(1, .integer(last / probes * (number - 1)))
             try read(probe)
