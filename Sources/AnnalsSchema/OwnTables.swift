@@ -10,6 +10,7 @@ package enum OwnTables {
     package static let consumers = "annals_consumers"
     package static let renumbered = "annals_renumbered"
     package static let references = "annals_references"
+    package static let unsent = "annals_unsent"
 
     package static let outbox = "annals_outbox"
     package static let outboxParts = "annals_outbox_parts"
@@ -38,8 +39,8 @@ package enum OwnTables {
     /// In every store with history.
     package static let history = [meta, tables, transactions, spans]
 
-    /// In a store with history, created with the first row of the table.
-    package static let historyOnDemand = [consumers, renumbered, references]
+    /// In a store with history, created with the first row of the table, or when the store leaves a space (`unsent`).
+    package static let historyOnDemand = [consumers, renumbered, references, unsent]
 
     /// In every replica.
     package static let replica = [

@@ -10,8 +10,9 @@ struct LeaveCommand: AsyncParsableCommand {
         abstract: "Remove a store from its space; its rows and history are kept.",
         discussion: """
             Leaving is refused (65) if the store has unsent work, or stores values for tables or columns of the space that it does \
-            not have. With --force the store leaves anyway: unsent work remains in its rows and history and is not sent, and the \
-            stored values are dropped.
+            not have. With --force the store leaves anyway: unsent work is not sent, and the stored values are dropped. Annals \
+            notes which rows are unsent. When the store joins a space again with --existing same-key or separate, they are \
+            merged as its own work.
 
             The relay is informed, so that it does not keep the log for this replica. If it does not answer, the store leaves \
             anyway.

@@ -2,7 +2,7 @@ package import AnnalsCore
 
 /// What one rebase knows beside the rows. It lasts from the first transaction of the outbox to the last one.
 package final class RebaseContext {
-    package let policies: MergePolicies
+    package private(set) var policies: MergePolicies
     /// The author of the transactions, and the relay's clock when it answered, in milliseconds since 1970. Together with
     /// a transaction's time they decide which side is later.
     package let replica: ReplicaID
@@ -22,6 +22,12 @@ package final class RebaseContext {
         self.replica = replica
         self.relayTime = relayTime
         self.highestKeys = highestKeys
+    }
+
+    /// Later transactions are rebased under these policies.
+    package func use(_ policies: MergePolicies) {
+        self.policies = policies
+        policiesOfTables = [:]
     }
 
     /// Looked up for each row, so the folded name is looked up only once.

@@ -180,6 +180,7 @@ extension Store {
                 try Meta(db).set(.outboxed, try step.newestTransaction())
                 try references.offer(step)
                 try HighestKeys.noteRows(db, step.tables())
+                try UnsentRows.end(db)
                 return true
             }
         }

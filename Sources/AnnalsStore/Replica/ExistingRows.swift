@@ -10,6 +10,9 @@ import GRDB
 
 /// What happens to a store's rows that differ from the space's rows when the store joins the space. Rows with the same key and the
 /// same bytes are always the same rows.
+///
+/// If the store has left a space, its unsent work of that time and all later writes are not such rows. They are merged like unsent work
+/// of a replica, with `sameKey` and `separate`: new rows get free numbers, and changes and deletes have their old values.
 public enum ExistingRows: String, Sendable, CaseIterable {
     /// The same key means the same row. Columns that differ get the space's value, and the store's value goes to the conflict
     /// journal.
@@ -69,6 +72,11 @@ private struct JoiningRows {
     /// This store's rows that become a transaction. Those in `gone` are removed first, so that the space's rows can be inserted.
     private var ours: [(table: RowTable, row: [Value])] = []
     private var gone: [(table: RowTable, row: [Value])] = []
+    /// What only this store did since it left a space; they become a transaction of their own.
+    private var unsent: [TableChange] = []
+    private let unsentRows: UnsentRows?
+    /// The rows before the unsent work, by table and key.
+    private var before: Set<RowReference> = []
     private var names: Set<CandidateKey> = []
 
     init(db: Database, other: Database, step: StoreStep, existing: ExistingRows, _ schema: JoinedSchema) throws {
@@ -88,6 +96,7 @@ private struct JoiningRows {
         self.state = state
         let session = MergeSession(db, registry: registry)
         self.session = session
+        unsentRows = existing == .theirs ? nil : try UnsentRows.load(db, registry)
         let order = registry.order
         tables = try registry.entries.map(\.definition.name).sorted { order[$0] ?? 0 < order[$1] ?? 0 }.map(session.table(named:))
     }
@@ -112,13 +121,14 @@ private struct JoiningRows {
         summary.differing = gone.count
         // The space has no rows of a table that only this store has, so this store's rows stay.
         if existing == .theirs { ours.removeAll { theirTables.table(first: $0.table.first.name) != nil } }
-        if !ours.isEmpty { try rebase(base) }
+        if !ours.isEmpty || !unsent.isEmpty { try rebase(base) }
         guard try session.checks.dangling().isEmpty else {
             throw AnnalsError(
                 .rowsDiffer, operation: "join", "rows of this store would have no parent", hint: "Nothing was changed")
         }
         try session.untrackedChildren.settle()
         try Meta(db).set(.outboxed, try step.newestTransaction())
+        try UnsentRows.end(db)
         return summary
     }
 
@@ -127,11 +137,37 @@ private struct JoiningRows {
     private mutating func findOurs(_ table: RowTable) throws {
         let rows = try RowReader(db, table.definition)
         let theirs = try theirRows(table)
+        try findDeleted(table, theirs)
         while let row = try rows.next() {
             if try theirs.row(table.key(of: row)) == row { continue }
             gone.append((table, row))
-            note(table, row)
+            switch try unsentRows?.present(table.definition, table.key(of: row)) {
+            case nil: note(table, row)
+            case .inserted: unsent.append(TableChange(table: table.name, change: .insert(row)))
+            case .changed(let cells): try note(table, row, before: cells, theirs)
+            }
         }
+    }
+
+    private mutating func findDeleted(_ table: RowTable, _ theirs: RowReader) throws {
+        try unsentRows?.forEachDeleted(table.definition) { key, cells in
+            guard let stored = try theirs.row(key) else { return }
+            let row = table.row(stored, with: cells)
+            if row != stored { before.insert(RowReference(table.name, key)) }
+            unsent.append(TableChange(table: table.name, change: .delete(row)))
+        }
+    }
+
+    /// A row with unsent changes. Before them it was a row that the space may have.
+    private mutating func note(_ table: RowTable, _ row: [Value], before cells: [String: Value], _ theirs: RowReader) throws {
+        let old = table.row(row, with: cells)
+        let key = table.key(of: old)
+        if try theirs.row(key) != old {
+            note(table, old)
+            before.insert(RowReference(table.name, key))
+        }
+        guard let change = RowChange(old: old, new: row, key: table.definition.primaryKey) else { return }
+        unsent.append(TableChange(table: table.name, change: change))
     }
 
     /// No rows for a table that only this store has.
@@ -187,37 +223,80 @@ private struct JoiningRows {
 
     // MARK: Rebasing this store's rows
 
+    /// Two transactions: the rows that the space may know under their keys, and then what it cannot know.
     private mutating func rebase(_ base: MergePolicies) throws {
         let mark = session.historyMark()
-        var policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: base)
-        policies.setKeyRule(existing == .separate ? .renumber : .mergeRows)
+        let policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: base)
+        var joining = policies
+        joining.setKeyRule(existing == .separate ? .renumber : .mergeRows)
+        let rebase = Rebase(
+            session: session, rowIdentities: try storedRows(), policies: joining, replica: state.replica,
+            relayTime: step.environment.now(), highestKeys: try highestKeys())
+        let rows = ours.map { TableChange(table: $0.table.name, change: .insert($0.row)) }
+        var renamed: [RenumberedRows.Renaming] = []
+        if !rows.isEmpty { renamed += try append(rows, rebase) }
+        rebase.context.use(policies)
+        if !unsent.isEmpty { renamed += try append(unsent, rebase) }
+        try HighestKeys.save(db, session.highestKeys)
+        try record(since: mark, renamed)
+    }
+
+    /// The space's rows under the keys of this store's rows. They count as inserted by others, except where it is known which values of
+    /// them this store had.
+    private func storedRows() throws -> RowIdentities {
         let notes = RowIdentityRecorder()
+        var noted: Set<RowReference> = []
+        func note(_ table: RowTable, _ key: [Value], _ old: [Value]?) throws {
+            guard let stored = try table.row(key), noted.insert(RowReference(table.name, key)).inserted else { return }
+            notes.note(table, old, stored, nil)
+        }
+        func isBefore(_ table: RowTable, _ key: [Value]) -> Bool { before.contains(RowReference(table.name, key)) }
         for (table, row) in ours {
-            if let stored = try table.row(table.key(of: row)) { notes.note(table, nil, stored, nil) }
+            let key = table.key(of: row)
+            try note(table, key, existing == .sameKey && isBefore(table, key) ? row : nil)
+        }
+        for change in unsent {
+            let table = try session.table(named: change.table)
+            switch change.change {
+            case .insert(let row): try note(table, table.key(of: row), nil)
+            case .delete(let row) where isBefore(table, table.key(of: row)): try note(table, table.key(of: row), row)
+            case .update, .delete: break
+            }
         }
         notes.endEntry(by: WriteMark(time: try step.clock().last, replica: state.replica, position: state.position))
-        // The transaction counts as the earlier write: if both sides have a value, the space's value wins.
-        var transaction = OutboxTransaction(
-            info: TransactionInfo(
-                id: step.environment.makeTransactionID(), time: .zero, author: state.name, contextName: "join", origin: .local),
-            changes: ours.map { TableChange(table: $0.table.name, change: .insert($0.row)) })
+        return notes.identities
+    }
+
+    private func highestKeys() throws -> [String: Int64] {
         var highest = try HighestKeys.load(db)
-        for (table, row) in ours {
+        for (table, row) in gone + ours {
             guard let columnIndex = table.definition.rowidAlias, let key = row[columnIndex].integer else { continue }
             highest[table.first.name] = max(highest[table.first.name] ?? 0, key)
         }
-        let rebase = Rebase(
-            session: session, rowIdentities: notes.identities, policies: policies, replica: state.replica,
-            relayTime: step.environment.now(),
-            highestKeys: highest)
+        return highest
+    }
+
+    /// Rebases changes as one transaction, and adds it to the outbox. It counts as the earlier write: if both sides have a value, the
+    /// space's value wins.
+    private mutating func append(_ changes: [TableChange], _ rebase: Rebase) throws -> [RenumberedRows.Renaming] {
+        var transaction = OutboxTransaction(
+            info: TransactionInfo(
+                id: step.environment.makeTransactionID(), time: .zero, author: state.name, contextName: "join", origin: .local),
+            changes: changes)
         let rebased = try rebase.rebase(transaction)
-        summary.conflicts = rebased.conflicts
+        summary.conflicts += rebased.conflicts
         transaction.info.time = try step.tick()
         let parts = Outbox.PartWriter(db, limits: step.outboxLimits)
         let draft = try BodyBuilder.rewritten(
             transaction, rebased, order: session.tableOrder, key: try step.cipher()?.footprintKey ?? .none, parts: parts)
         if let draft { try Outbox.append(db, draft) }
-        try HighestKeys.save(db, session.highestKeys)
-        try record(since: mark, rebased.renamed)
+        return rebased.renamed
+    }
+}
+
+extension RowTable {
+    /// A row with other values in some columns, by folded name.
+    fileprivate func row(_ row: [Value], with cells: [String: Value]) -> [Value] {
+        zip(definition.columns, row).map { column, value in cells[column.name.foldedIdentifier] ?? value }
     }
 }

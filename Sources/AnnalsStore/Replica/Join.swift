@@ -69,7 +69,9 @@ package struct RowDifferences: Sendable {
 extension Store {
     /// Ends the membership. Rows and history stay.
     ///
-    /// - Parameter force: leaves even if something is lost.
+    /// Unsent rows are noted, so that a later join with existing rows merges them as work of this store; see `ExistingRows`.
+    ///
+    /// - Parameter force: leaves although others do not have everything.
     /// - Throws: `AnnalsError`; nothing is changed then. `notJoined`. Without `force`: `rowsDiffer` if the store has transactions
     ///   that were not sent, which the space would never get as such, or rows that may have been written without capture;
     ///   `waitingForMigration` if the store lacks tables or columns of the space, because their deferred values would be lost.
@@ -79,6 +81,8 @@ extension Store {
                 throw AnnalsError(.notJoined, operation: "leave", "the store has not joined a space")
             }
             if !force { try Self.requireNothingToLose(db, step) }
+            // If the space has nothing yet, the rows are known to nobody.
+            if try CreationStage.load(db) == nil { try UnsentRows.begin(db, step.tables()) }
             try ReplicaTables.drop(db)
         }
     }
@@ -92,8 +96,9 @@ extension Store {
             throw AnnalsError(
                 .rowsDiffer, operation: "leave",
                 "the space does not have all changes of this store; transactions that were not sent: \(unsent)",
-                hint: "Call sync() first. leave(force: true) does not send them; they remain in the rows and in history",
-                commandHint: "Run annals sync first. annals leave --force does not send them; they remain in the rows and in history")
+                hint: "Call sync() first. leave(force: true) does not send them; joining with existing: .sameKey sends them later",
+                commandHint:
+                    "Run annals sync first. annals leave --force does not send them; annals join --existing same-key sends them later")
         }
         guard try !UnverifiedRows.isNoted(db) else {
             throw AnnalsError(

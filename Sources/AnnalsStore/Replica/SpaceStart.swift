@@ -243,6 +243,7 @@ extension Store {
         try await managed("join") { db, _ in
             guard case .copied(_, digest) = try CreationStage.load(db) else { throw Self.joinedElsewhere }
             try Meta(db).set(.joinStage, nil)
+            try UnsentRows.end(db)
         }
     }
 
