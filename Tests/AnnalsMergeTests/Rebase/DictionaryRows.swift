@@ -150,16 +150,17 @@ extension DictionaryRows {
             planner.wrote(row.number)
         }
         for row in plan.displaced { if let before = row.before { remove(before, from: row.table) } }
-        for row in plan.displaced + plan.written { write(row, planner) }
+        for row in plan.displaced { write(row, inPlaceOf: nil, planner) }
+        for row in plan.written { write(row, inPlaceOf: row.before, planner) }
         guard planner.isSettled else { return }
         try performEffects(planner)
         try planner.complete()
     }
 
-    private func write(_ row: RowWrite, _ planner: RebasePlanner) {
+    /// - Parameter inPlace: the stored row, which stays if the new one is refused. A displaced row is removed already, and another row may
+    ///   have its old values by now.
+    private func write(_ row: RowWrite, inPlaceOf inPlace: [Value]?, _ planner: RebasePlanner) {
         guard let after = row.after else { return }
-        // A displaced row is removed already. One that is updated in place stays if it is refused.
-        let inPlace = row.before.flatMap { content[row.table.name]?[row.table.keyName(of: $0)] == $0 ? $0 : nil }
         if let inPlace { remove(inPlace, from: row.table) }
         if let refusal = refusal(of: after, in: row.table) {
             if let inPlace { put(inPlace, in: row.table) }
