@@ -43,7 +43,10 @@ struct LeaveCommand: AsyncParsableCommand {
                     "relayInformed": .bool(failure == nil),
                 ]))
         } else {
-            let unsent = status.outbox == 0 ? "" : "; not sent: \(Count.of(status.outbox, "transaction"))"
+            let unsent =
+                status.outbox == 0
+                ? ""
+                : "; not sent: \(Count.of(status.outbox, "transaction")), which annals join --existing same-key merges into a space"
             console.print("\(argument.store) is no longer a replica of the space \(status.space)\(unsent)")
         }
         guard let failure else { return }
