@@ -60,7 +60,7 @@ package struct Meta {
         case isCopy = "is_copy"
         /// The newest transaction that a purged note of a renumbered row belonged to; see `RenumberedRows`.
         case renumberedUntil = "renumbered_until"
-        /// The newest transaction that was in the outbox when the store left its space; see `UnsentRows`.
+        /// The newest transaction when the store left its space; see `UnsentRows`.
         case left
     }
 

@@ -291,14 +291,13 @@ package struct Joining: Sendable {
             if try await store.adopt(copy, digest: { try StoreDigest.rows($0) }) {
                 return .recognised(try await position(of: store))
             }
-            func merge(_ existing: ExistingRows) async throws -> Outcome {
+            func merge(_ existing: ExistingRows?) async throws -> Outcome {
                 let summary = try await store.adopt(copy, existing: existing, schema: schema)
                 return .merged(try await position(of: store), summary)
             }
             if let existing { return try await merge(existing) }
             let differences = try await store.differences(from: copy.path, schema: schema)
-            // This rule keeps rows that are written meanwhile.
-            if differences.hasNoneHere || (differences.areEqual && !differences.haveEqualTables) { return try await merge(.sameKey) }
+            if differences.hasNoneHere || (differences.areEqual && !differences.haveEqualTables) { return try await merge(nil) }
             throw AnnalsError(
                 .rowsDiffer, operation: "join",
                 "the rows of the space \(space) differ from those of this store: \(Self.describe(differences))",

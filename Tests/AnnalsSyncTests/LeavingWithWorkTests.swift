@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsHistory
+import AnnalsMerge
 import AnnalsReplica
 import AnnalsStore
 import AnnalsSync
@@ -15,17 +16,27 @@ struct LeavingWithWorkTests {
         CREATE TABLE loan(id INTEGER PRIMARY KEY, book INTEGER NOT NULL REFERENCES book(id), name TEXT);
         INSERT INTO book VALUES(1, 'Emma', 'A'), (2, 'Ulysses', 'A'), (3, 'Walden', 'A'), (4, 'Dune', 'A');
         INSERT INTO loan VALUES(1, 2, 'Vera');
+        CREATE TABLE counter(id INTEGER PRIMARY KEY, n INTEGER, name TEXT);
+        INSERT INTO counter VALUES(1, 10, 'x'), (2, 10, 'y');
+        CREATE TABLE setting(name TEXT PRIMARY KEY NOT NULL, value TEXT);
         """
     private static let books = "SELECT title || ' ' || shelf FROM book ORDER BY title"
     private static let loans = "SELECT name || ' ' || title FROM loan JOIN book ON book.id = book ORDER BY name"
 
     /// The second replica leaves with `unsent`, writes `later`, and joins the space again, where the first replica wrote `others`.
     private func rejoined(
-        unsent: String, later: String = "", others: String, existing: ExistingRows = .sameKey
+        unsent: String, later: String = "", others: String, existing: ExistingRows? = .sameKey, policies: MergePolicies = MergePolicies(),
+        damage: String = ""
     ) async throws -> SyncedStores {
-        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
-        try await world.stores[1].write { db in try db.execute(sql: unsent) }
-        await #expect { try await world.stores[1].leave() } throws: { ($0 as? AnnalsError)?.code == .rowsDiffer }
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema, policies: policies)
+        if !unsent.isEmpty {
+            try await world.stores[1].write { db in try db.execute(sql: unsent) }
+            await #expect { try await world.stores[1].leave() } throws: { ($0 as? AnnalsError)?.code == .rowsDiffer }
+        }
+        if !damage.isEmpty {
+            _ = try await world.stores[1].updateOutbox()
+            try world.outside(1, damage)
+        }
         try await world.stores[1].leave(force: true)
         if !later.isEmpty { try await world.stores[1].write { db in try db.execute(sql: later) } }
         try await world.stores[0].write { db in try db.execute(sql: others) }
@@ -70,6 +81,14 @@ struct LeavingWithWorkTests {
         #expect(journal.contains(.text("Mine")) && !journal.contains(.text("B")))
     }
 
+    @Test("an unsent row and one of others under a key that is no number are one row, with the other value in the journal")
+    func named() async throws {
+        let world = try await rejoined(
+            unsent: "INSERT INTO setting VALUES('size', 'mine')", others: "INSERT INTO setting VALUES('size', 'theirs')")
+        #expect(try await lines(world, "SELECT value FROM setting") == ["theirs"])
+        #expect(try await world.stores[0].conflicts().map { $0.entry.incoming } == [[.text("mine")]])
+    }
+
     @Test("rows that are equal to the space's stay one row, whatever is unsent")
     func equal() async throws {
         let world = try await rejoined(
@@ -90,7 +109,9 @@ struct LeavingWithWorkTests {
                 DELETE FROM book WHERE id = 4;
                 """,
             others: "INSERT INTO book VALUES(5, 'Theirs', 'A'), (6, 'Others', 'A'); INSERT INTO loan VALUES(2, 5, 'Bob')")
-        #expect(try await lines(world, Self.books) == ["Emma C", "Later B", "Mine B", "Others A", "Theirs A", "Ulysses A", "Walden A"])
+        #expect(
+            try await lines(world, Self.books)
+                == ["Dune A", "Emma C", "Later B", "Mine B", "Others A", "Theirs A", "Ulysses A", "Walden A"])
         #expect(try await lines(world, Self.loans) == ["Ann Mine", "Bob Theirs", "Vera Ulysses"])
     }
 
@@ -104,6 +125,91 @@ struct LeavingWithWorkTests {
                 """,
             others: "INSERT INTO book VALUES(8, 'Eight', 'A'); UPDATE book SET shelf = 'Q' WHERE id = 4")
         #expect(try await lines(world, Self.books) == ["Dune Q", "Eight A", "Emma Z", "New B", "Ulysses A"])
+    }
+
+    @Test("a key that others gave to another row is not taken by a row of ours that moved there")
+    func movedToATakenKey() async throws {
+        let world = try await rejoined(
+            unsent: "UPDATE book SET id = 9 WHERE id = 4; UPDATE book SET id = 4 WHERE id = 3",
+            others: "INSERT INTO book VALUES(9, 'Nine', 'A')")
+        #expect(try await lines(world, Self.books) == ["Dune A", "Emma A", "Nine A", "Ulysses A", "Walden A"])
+    }
+
+    @Test(
+        "law 5: rows that a store removes after it left come back, and are not deleted in the space",
+        arguments: [nil, ExistingRows.sameKey])
+    func emptied(existing: ExistingRows?) async throws {
+        let world = try await rejoined(
+            unsent: "", later: "DELETE FROM loan; DELETE FROM book; DELETE FROM counter",
+            others: "INSERT INTO book VALUES(5, 'Theirs', 'C')", existing: existing
+        )
+        #expect(try await lines(world, Self.books) == ["Dune A", "Emma A", "Theirs C", "Ulysses A", "Walden A"])
+        #expect(try await lines(world, Self.loans) == ["Vera Ulysses"])
+    }
+
+    @Test("law 5: a store without rows that joins without an option gets the space's rows, whatever was unsent")
+    func emptiedBefore() async throws {
+        let world = try await rejoined(
+            unsent: "DELETE FROM loan; DELETE FROM book; DELETE FROM counter", others: "UPDATE book SET shelf = 'C' WHERE id = 1",
+            existing: nil)
+        #expect(try await lines(world, Self.books) == ["Dune A", "Emma C", "Ulysses A", "Walden A"])
+    }
+
+    @Test("a row under a key that was removed after leaving may be the space's row: its values are in the journal")
+    func reusedKey() async throws {
+        let world = try await rejoined(
+            unsent: "", later: "DELETE FROM book WHERE id = 1", others: "UPDATE book SET shelf = 'C' WHERE id = 2")
+        #expect(try await lines(world, Self.books) == ["Dune A", "Emma A", "Ulysses C", "Walden A"])
+        try await world.stores[1].leave()
+        try await world.stores[1].write { db in try db.execute(sql: "DELETE FROM book WHERE id = 1") }
+        try await world.stores[1].write { db in try db.execute(sql: "INSERT INTO book VALUES(1, 'Other', 'A')") }
+        _ = try await world.joining("r1").join(world.stores[1], existing: .sameKey)
+        try await world.settle()
+        #expect(try await lines(world, Self.books) == ["Dune A", "Emma A", "Ulysses C", "Walden A"])
+        #expect(try await world.stores[0].conflicts().contains { $0.entry.incoming == [.text("Other")] })
+    }
+
+    @Test("law 5: only what is unsent competes with newer values of others, under each policy", arguments: ["sum", "incoming"])
+    func policies(name: String) async throws {
+        var policies = MergePolicies()
+        policies["counter"].column = name == "sum" ? .sum : .mergeByPropertyObjectTrump
+        let world = try await rejoined(
+            unsent: "UPDATE counter SET n = 15 WHERE id = 1; UPDATE counter SET name = 'Mine' WHERE id = 2",
+            later: "UPDATE counter SET n = 17 WHERE id = 1",
+            others: "UPDATE counter SET n = 30, name = 'Theirs' WHERE id = 1; UPDATE counter SET n = 50 WHERE id = 2", policies: policies)
+        #expect(
+            try await lines(world, "SELECT n || ' ' || name FROM counter ORDER BY id")
+                == [name == "sum" ? "37 Theirs" : "17 Theirs", "50 Mine"])
+    }
+
+    @Test("law 5: a changed row that the space does not have any more stays")
+    func changedAndGone() async throws {
+        let world = try await rejoined(unsent: "UPDATE book SET shelf = 'B' WHERE id = 3", others: "DELETE FROM book WHERE id = 3")
+        #expect(try await lines(world, Self.books) == ["Dune A", "Emma A", "Ulysses A", "Walden B"])
+    }
+
+    @Test(
+        "a store with a damaged outbox can leave, and its rows are merged by key",
+        arguments: ["UPDATE annals_outbox SET body = x'ff00'", "INSERT INTO annals_push VALUES(1, 2, 9, x'00', x'00')"])
+    func damaged(sql: String) async throws {
+        let world = try await rejoined(
+            unsent: "INSERT INTO book VALUES(5, 'Mine', 'B')", others: "INSERT INTO book VALUES(5, 'Theirs', 'C')", damage: sql)
+        #expect(try await lines(world, Self.books) == ["Dune A", "Emma A", "Theirs C", "Ulysses A", "Walden A"])
+        #expect(try await !world.stores[0].conflicts().isEmpty)
+    }
+
+    @Test("rows of a push under way may be in the space, and are not doubled")
+    func pushUnderWay() async throws {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
+        let store = world.stores[1]
+        try await store.write { db in try db.execute(sql: "INSERT INTO book VALUES(5, 'Mine', 'B')") }
+        let cut = AlteredRelay.failing(world.relay, .push, .after, error: .unreachable("no connection", wasSent: true))
+        _ = try? await world.sync(1, over: cut)
+        try await store.write { db in try db.execute(sql: "UPDATE book SET shelf = 'D' WHERE id = 5") }
+        try await store.leave(force: true)
+        _ = try await world.joining("r1").join(store, existing: .sameKey)
+        try await world.settle()
+        #expect(try await lines(world, Self.books) == ["Dune A", "Emma A", "Mine D", "Ulysses A", "Walden A"])
     }
 
     @Test("theirs removes unsent work too, and the note about it ends with the join")

@@ -90,6 +90,40 @@ struct WholeStoryTests {
         }
     }
 
+    @Test("two stores that a tool migrated leave with unsent work, and meet in another space with both new rows")
+    func movingWithUnsentWork() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.relay()
+            try await shop.shell("a.db", "CREATE TABLE book (id INTEGER PRIMARY KEY, title TEXT, shelf TEXT);")
+            try await shop.shell("a.db", "INSERT INTO book VALUES (1, 'Emma', 'A'), (2, 'Dune', 'A');")
+            try await shop.succeed("track", "a.db", "--all")
+            try await shop.succeed("join", "a.db", "--relay", url, "--space", "old")
+            try await shop.succeed("clone", url, "old", "b.db")
+            try await shop.shell("a.db", "INSERT INTO book VALUES (3, 'From A', 'A');")
+            try await shop.shell("b.db", "INSERT INTO book VALUES (3, 'From B', 'B'); UPDATE book SET title = 'Emma!' WHERE id = 1;")
+            try await shop.shell("b.db", "DELETE FROM book WHERE id = 2;")
+            for file in ["a.db", "b.db"] {
+                try await shop.shell(
+                    file,
+                    """
+                    BEGIN; CREATE TABLE new__book (id INTEGER PRIMARY KEY, title TEXT NOT NULL UNIQUE);
+                    INSERT INTO new__book SELECT id, title FROM book; DROP TABLE book; ALTER TABLE new__book RENAME TO book; COMMIT;
+                    """)
+                try await shop.fail(65, "its columns (shelf)", "sync", file)
+                try await shop.fail(65, "annals join --existing same-key", "leave", file)
+                let left = try await shop.succeed("leave", file, "--force").output
+                #expect(left.contains("not sent: 1 transaction (annals join --existing same-key"), "\(left)")
+                if file == "a.db" { try await shop.succeed("join", file, "--relay", url, "--space", "new") }
+            }
+            try await shop.fail(65, "--existing same-key", "join", "b.db", "--relay", url, "--space", "new")
+            try await shop.succeed("join", "b.db", "--relay", url, "--space", "new", "--existing", "same-key")
+            try await shop.succeed("sync", "b.db", "a.db")
+            try await shop.expectEqual("a.db", "b.db")
+            #expect(try await shop.shell("a.db", "SELECT title FROM book ORDER BY title;") == "Emma!\nFrom A\nFrom B")
+            for file in ["a.db", "b.db"] { try await shop.succeed("verify", file) }
+        }
+    }
+
     @Test("a copy of a replica's rows joins the space and nothing is doubled")
     func joiningACopy() async throws {
         try await Workshop.with { shop in

@@ -20,8 +20,8 @@ struct JoinCommand: AsyncParsableCommand {
             refer to it are updated
               theirs     the space's rows replace this store's rows, which remain in history
 
-            If the store has left a space, same-key and separate merge its unsent work, and what it wrote since, as its own work: a \
-            new row gets a free number if the space has another row under its number.
+            If the store has left a space, same-key and separate merge its unsent work, and what it inserted or changed since, as \
+            its own work: a new row gets a free number if the space has another row under its number.
 
             Tables and columns must be those of the space (65). With --schema additions either side may have more: values for tables \
             and columns that the store does not have are stored until it is migrated, and tables that only the store has are added \

@@ -43,10 +43,9 @@ struct LeaveCommand: AsyncParsableCommand {
                     "relayInformed": .bool(failure == nil),
                 ]))
         } else {
-            let unsent =
-                status.outbox == 0
-                ? ""
-                : "; not sent: \(Count.of(status.outbox, "transaction")), which annals join --existing same-key merges into a space"
+            // Without --force only a store whose space does not exist yet leaves with unsent work.
+            let later = force ? " (annals join --existing same-key merges them into a space)" : ""
+            let unsent = status.outbox == 0 ? "" : "; not sent: \(Count.of(status.outbox, "transaction"))\(later)"
             console.print("\(argument.store) is no longer a replica of the space \(status.space)\(unsent)")
         }
         guard let failure else { return }

@@ -43,10 +43,10 @@ package final class DeferredCells {
     // MARK: One row
 
     package func put(_ cells: [(column: String, value: Value)], table: String, key: [Value]) throws {
-        let key = Self.encode(key)
+        let key = Value(storing: key)
         for cell in cells {
             bind(insert, table, key)
-            insert.bind(3, .text(ByteString(Array(cell.column.foldedIdentifier.utf8))))
+            insert.bind(3, Value(folding: cell.column))
             insert.bind(4, cell.value)
             try insert.run()
         }
@@ -55,7 +55,7 @@ package final class DeferredCells {
     /// Removes and returns all deferred cells of a row.
     @discardableResult
     package func take(table: String, key: [Value]) throws -> [(column: String, value: Value)] {
-        let key = Self.encode(key)
+        let key = Value(storing: key)
         bind(select, table, key)
         var cells: [(column: String, value: Value)] = []
         while try select.step() {
@@ -68,14 +68,8 @@ package final class DeferredCells {
     }
 
     private func bind(_ statement: PreparedStatement, _ table: String, _ key: Value) {
-        statement.bind(1, .text(ByteString(Array(table.foldedIdentifier.utf8))))
+        statement.bind(1, Value(folding: table))
         statement.bind(2, key)
-    }
-
-    private static func encode(_ key: [Value]) -> Value {
-        var writer = ByteWriter()
-        writer.values(key)
-        return .blob(ByteString(writer.bytes))
     }
 
     // MARK: All of a table
@@ -85,14 +79,12 @@ package final class DeferredCells {
         throws
     {
         let statement = try PreparedStatement(db, "SELECT key, column_name, value FROM annals_kept WHERE name = ?1 ORDER BY key")
-        statement.bind(1, .text(ByteString(Array(table.foldedIdentifier.utf8))))
+        statement.bind(1, Value(folding: table))
         defer { statement.reset() }
         var key: Value?
         var cells: [String: Value] = [:]
         func finish() throws {
-            guard case .blob(let bytes)? = key else { return }
-            var reader = ByteReader(bytes.bytes, range: nil)
-            try visit(reader.readValues(), cells)
+            if let stored = try key?.storedKey() { try visit(stored, cells) }
         }
         while try statement.step() {
             let next = statement.value(0)
@@ -116,5 +108,23 @@ package final class DeferredCells {
 
     package static func clear(_ db: Database) throws {
         try db.execute(sql: "DELETE FROM annals_kept")
+    }
+}
+
+/// A row's key and a name as Annals' own tables store them.
+extension Value {
+    package init(storing key: [Value]) {
+        var writer = ByteWriter()
+        writer.values(key)
+        self = .blob(ByteString(writer.bytes))
+    }
+
+    package init(folding name: String) { self = .text(ByteString(Array(name.foldedIdentifier.utf8))) }
+
+    /// The key; nil if the value is no blob.
+    package func storedKey() throws -> [Value]? {
+        guard case .blob(let bytes) = self else { return nil }
+        var reader = ByteReader(bytes.bytes, range: nil)
+        return try reader.readValues()
     }
 }

@@ -11,8 +11,9 @@ import GRDB
 /// What happens to a store's rows that differ from the space's rows when the store joins the space. Rows with the same key and the
 /// same bytes are always the same rows.
 ///
-/// If the store has left a space, its unsent work of that time and all later writes are not such rows. They are merged like unsent work
-/// of a replica, with `sameKey` and `separate`: new rows get free numbers, and changes and deletes have their old values.
+/// If the store has left a space, its unsent work of that time, and rows that it inserted or changed since, are not such rows. With
+/// `sameKey` and `separate` they are merged like unsent work of a replica: new rows get free numbers, and changes and deletes have their
+/// old values. Rows that were deleted after leaving come back.
 public enum ExistingRows: String, Sendable, CaseIterable {
     /// The same key means the same row. Columns that differ get the space's value, and the store's value goes to the conflict
     /// journal.
@@ -41,9 +42,10 @@ extension Store {
     ///
     /// - Parameters:
     ///   - clone: a replica of the space at its head. It is discarded afterwards.
-    ///   - existing: what happens to rows that differ.
+    ///   - existing: what happens to rows that differ; nil if the store has no rows that differ. Rows that are written meanwhile are
+    ///     then merged by key.
     ///   - schema: how the declared tables may differ.
-    package func adopt(_ clone: Store, existing: ExistingRows, schema: JoinedSchema = .equal) async throws -> ExistingSummary {
+    package func adopt(_ clone: Store, existing: ExistingRows?, schema: JoinedSchema = .equal) async throws -> ExistingSummary {
         let policies = configuration.mergePolicies
         return try await merging("join") { db, step in
             guard try ReplicaState.load(db) == nil else { throw Self.joinedElsewhere }
@@ -75,11 +77,11 @@ private struct JoiningRows {
     /// What only this store did since it left a space; they become a transaction of their own.
     private var unsent: [TableChange] = []
     private let unsentRows: UnsentRows?
-    /// The rows before the unsent work, by table and key.
-    private var before: Set<RowReference> = []
+    /// Rows as they were before the unsent work, where the space has other values.
+    private var before: [(table: RowTable, row: [Value])] = []
     private var names: Set<CandidateKey> = []
 
-    init(db: Database, other: Database, step: StoreStep, existing: ExistingRows, _ schema: JoinedSchema) throws {
+    init(db: Database, other: Database, step: StoreStep, existing: ExistingRows?, _ schema: JoinedSchema) throws {
         guard let state = try ReplicaState.load(other) else { throw AnnalsError(.defect, operation: "join", "the clone is not a replica") }
         try JoiningNames(db, other).save(step.tables())
         step.forgetComparison()
@@ -92,11 +94,12 @@ private struct JoiningRows {
         self.db = db
         self.other = other
         self.step = step
-        self.existing = existing
+        self.existing = existing ?? .sameKey
         self.state = state
         let session = MergeSession(db, registry: registry)
         self.session = session
-        unsentRows = existing == .theirs ? nil : try UnsentRows.load(db, registry)
+        // A store without rows that joins without an option gets the space's rows, also those that it has deleted.
+        unsentRows = existing == nil || existing == .theirs ? nil : try UnsentRows.load(db, registry)
         let order = registry.order
         tables = try registry.entries.map(\.definition.name).sorted { order[$0] ?? 0 < order[$1] ?? 0 }.map(session.table(named:))
     }
@@ -151,23 +154,26 @@ private struct JoiningRows {
 
     private mutating func findDeleted(_ table: RowTable, _ theirs: RowReader) throws {
         try unsentRows?.forEachDeleted(table.definition) { key, cells in
-            guard let stored = try theirs.row(key) else { return }
-            let row = table.row(stored, with: cells)
-            if row != stored { before.insert(RowReference(table.name, key)) }
-            unsent.append(TableChange(table: table.name, change: .delete(row)))
+            guard let stored = try theirs.row(key), try noteBefore(table, table.row(stored, with: cells), stored) else { return }
+            unsent.append(TableChange(table: table.name, change: .delete(table.row(stored, with: cells))))
         }
     }
 
-    /// A row with unsent changes. Before them it was a row that the space may have.
+    /// A row with unsent changes. If the space has no such row, it is a row like others.
     private mutating func note(_ table: RowTable, _ row: [Value], before cells: [String: Value], _ theirs: RowReader) throws {
         let old = table.row(row, with: cells)
-        let key = table.key(of: old)
-        if try theirs.row(key) != old {
-            note(table, old)
-            before.insert(RowReference(table.name, key))
-        }
-        guard let change = RowChange(old: old, new: row, key: table.definition.primaryKey) else { return }
+        guard let stored = try theirs.row(table.key(of: old)), try noteBefore(table, old, stored),
+            let change = RowChange(old: old, new: row, key: table.definition.primaryKey)
+        else { return note(table, row) }
         unsent.append(TableChange(table: table.name, change: change))
+    }
+
+    /// Returns false if the space's row is another row.
+    private mutating func noteBefore(_ table: RowTable, _ old: [Value], _ stored: [Value]) throws -> Bool {
+        guard old != stored else { return true }
+        guard existing == .sameKey else { return false }
+        before.append((table, old))
+        return true
     }
 
     /// No rows for a table that only this store has.
@@ -245,23 +251,15 @@ private struct JoiningRows {
     /// them this store had.
     private func storedRows() throws -> RowIdentities {
         let notes = RowIdentityRecorder()
-        var noted: Set<RowReference> = []
-        func note(_ table: RowTable, _ key: [Value], _ old: [Value]?) throws {
-            guard let stored = try table.row(key), noted.insert(RowReference(table.name, key)).inserted else { return }
-            notes.note(table, old, stored, nil)
+        func note(_ table: RowTable, _ key: [Value], _ old: [Value]? = nil) throws {
+            if let stored = try table.row(key) { notes.note(table, old, stored, nil) }
         }
-        func isBefore(_ table: RowTable, _ key: [Value]) -> Bool { before.contains(RowReference(table.name, key)) }
-        for (table, row) in ours {
-            let key = table.key(of: row)
-            try note(table, key, existing == .sameKey && isBefore(table, key) ? row : nil)
-        }
+        for (table, row) in before { try note(table, table.key(of: row), row) }
+        for (table, row) in ours { try note(table, table.key(of: row)) }
         for change in unsent {
+            guard case .insert(let row) = change.change else { continue }
             let table = try session.table(named: change.table)
-            switch change.change {
-            case .insert(let row): try note(table, table.key(of: row), nil)
-            case .delete(let row) where isBefore(table, table.key(of: row)): try note(table, table.key(of: row), row)
-            case .update, .delete: break
-            }
+            try note(table, table.key(of: row))
         }
         notes.endEntry(by: WriteMark(time: try step.clock().last, replica: state.replica, position: state.position))
         return notes.identities

@@ -82,7 +82,10 @@ extension Store {
             }
             if !force { try Self.requireNothingToLose(db, step) }
             // If the space has nothing yet, the rows are known to nobody.
-            if try CreationStage.load(db) == nil { try UnsentRows.begin(db, step.tables()) }
+            if try CreationStage.load(db) == nil {
+                try step.recordExternal()
+                try UnsentRows.begin(db, step.tables())
+            }
             try ReplicaTables.drop(db)
         }
     }
