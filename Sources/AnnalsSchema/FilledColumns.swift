@@ -54,10 +54,15 @@ package enum FilledColumns {
             filled.fillSQL = SQLLiterals(encoding: "UTF-8").text(value)
             if let sql = filled.fillSQL, SchemaAdditions.isLiteral(sql), try AddedColumn.value(of: filled) == value { return sql }
         }
+        return emptyValue(of: column)
+    }
+
+    /// The empty text, the empty blob or 0, as SQL.
+    package static func emptyValue(of column: DeclaredTable.Column) -> String {
         switch column.affinity {
-        case .text: return "''"
-        case .blob, .any: return column.declaredType.isEmpty || column.affinity == .any ? "''" : "X''"
-        default: return "0"
+        case .text: "''"
+        case .blob, .any: column.declaredType.isEmpty || column.affinity == .any ? "''" : "X''"
+        default: "0"
         }
     }
 }

@@ -17,13 +17,7 @@ enum StatusPrint {
         let replica = status.replica
         return .object([
             "store": .text(store), "tracked": .array(status.tracked.map { .text($0) }),
-            "untrackedReferences": .array(
-                status.untrackedReferences.map { reference in
-                    .object([
-                        "table": .text(reference.table), "columns": .array(reference.columns.map { .text($0) }),
-                        "parent": .text(reference.parent), "parentColumns": .array(reference.parentColumns.map { .text($0) }),
-                    ])
-                }),
+            "untrackedReferences": untrackedReferences(status),
             "endedTables": .array(
                 status.endedTables.map { .object(["table": .text($0.table), "reason": .text($0.reason.message)]) }),
             "rowsWithNullKey": self.nullKeys(nullKeys), "transactions": .integer(status.transactions),
@@ -36,12 +30,23 @@ enum StatusPrint {
             "unresolvedConflicts": .integer(status.unresolvedConflicts), "rowsInDoubt": .bool(status.areRowsUnverified),
             "joinUnfinished": .bool(status.isJoinUnfinished),
             "schemaVersion": replica == nil ? .null : .integer(status.schemaVersion),
-            "lacking": .array(status.missingSchema.map { .text($0) }), "waitingForMigration": .bool(status.isWaitingForMigration),
+            "lacking": .array(status.missingSchema.map { .text($0) }), "removedColumns": .array(status.removedColumns.map { .text($0) }),
+            "waitingForMigration": .bool(status.isWaitingForMigration),
             "historyShare": status.historyShare.map { .real(($0 * 10_000).rounded() / 10_000) } ?? .null,
             "retention": status.oldestToken == nil ? .null : .text(retention(status.retention)),
             "foreignKeyViolations": .array(
                 violations.map { ["table": .text($0.table), "parent": .text($0.parent), "rows": .integer($0.count)] }.map(JSON.object)),
         ])
+    }
+
+    private static func untrackedReferences(_ status: StoreStatus) -> JSON {
+        .array(
+            status.untrackedReferences.map { reference in
+                .object([
+                    "table": .text(reference.table), "columns": .array(reference.columns.map { .text($0) }),
+                    "parent": .text(reference.parent), "parentColumns": .array(reference.parentColumns.map { .text($0) }),
+                ])
+            })
     }
 
     /// The rows with NULL in their key, for `status --json` and `verify --json`.
@@ -87,6 +92,10 @@ enum StatusPrint {
                         "version \(status.schemaVersion)"
                             + (lacks.isEmpty ? "" : "; does not have \(lacks): their values are stored until it migrates")
                     ))
+            }
+            if !status.removedColumns.isEmpty {
+                let names = status.removedColumns.map(PrintableText.of).joined(separator: ", ")
+                facts.append(("removed", "the space no longer has \(names): this store exchanges their values only with stores that have them too"))
             }
             if status.isWaitingForMigration {
                 let text = "waiting for migration: a delete may affect rows of tables that this store does not have"

@@ -60,7 +60,7 @@ struct RepairedTableNames {
             if isContinued { return columnIndex < first.columns.count ? first.columns[columnIndex] : nil }
             return old.columns.firstIndex { $0.isSameIdentifier(as: column) }.map { first.columns[$0] }
         }
-        let columns = try new.columns(list.columns, of: first.table, known: known)
+        let columns = try new.columns(list.columns, of: first.table, known: known, before: first.columns)
         try CanonicalNames.set(CanonicalNames.Names(table: first.table, columns: columns), of: list, db)
         guard isContinued else { return }
         let renamed = old.columns.indices.filter { !old.columns[$0].isSameIdentifier(as: list.columns[$0]) }

@@ -124,7 +124,7 @@ public enum Tracking {
         let table = try TrackedTable.create(db, for: definition, gap: gap)
         if isReplica, let names = try NewNames(db) {
             let first = try names.table(table.name)
-            let columns = try names.columns(table.columns, of: first, known: table.columns.map { _ in nil })
+            let columns = try names.columns(table.columns, of: first, known: table.columns.map { _ in nil }, before: nil)
             try CanonicalNames.set(CanonicalNames.Names(table: first, columns: columns), of: table, db)
         }
         try CaptureTriggers(db, table: definition, id: table.id).install(db)

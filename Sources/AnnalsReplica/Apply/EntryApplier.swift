@@ -192,7 +192,8 @@ package struct EntryApplier {
         let table = inUse.table
         let key = localKey(inUse, values)
         guard let found = try table.find(key, in: bytes) else { throw missing(table, key.map(bytes.value)) }
-        for (index, columnIndex) in inUse.columnIndexes.enumerated() where !found.column(columnIndex, equals: values[index], in: bytes) {
+        for (index, columnIndex) in inUse.columnIndexes.enumerated()
+        where !found.column(columnIndex, equals: values[index], in: bytes) && !inUse.layout.leftover.contains(columnIndex) {
             defer { found.reset() }
             throw differs(table, columnIndex, key.map(bytes.value), stored: found.value(columnIndex), expected: bytes.value(values[index]))
         }
@@ -221,7 +222,7 @@ package struct EntryApplier {
         let expected = direction == .forward ? change.old : change.new
         for (index, column) in change.columns.enumerated() {
             let columnIndex = inUse.columnIndexes[column]
-            guard !found.column(columnIndex, equals: expected[index], in: bytes) else { continue }
+            if found.column(columnIndex, equals: expected[index], in: bytes) || inUse.layout.leftover.contains(columnIndex) { continue }
             let key = currentKey(inUse, change).map(bytes.value)
             throw differs(inUse.table, columnIndex, key, stored: found.value(columnIndex), expected: bytes.value(expected[index]))
         }

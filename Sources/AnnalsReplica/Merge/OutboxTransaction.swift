@@ -38,6 +38,8 @@ package struct OutboxTransaction {
             let inUse = try known?.inUse ?? session.layoutInUse(layout, in: table)
             last = (layout, table, inUse)
             let (change, mark) = (inUse.isSame ? change.change : inUse.translated(change.change), change.mark.map(inUse.translated))
+            // An update of columns that this store has removed since.
+            if case .update(_, let columns) = change, columns.isEmpty { return }
             changes.append(TableChange(table: table.name, change: change, mark: mark))
         }
         let rest = try content.rest { entries, _ in journal += entries }

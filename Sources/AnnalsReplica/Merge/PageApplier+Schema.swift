@@ -172,6 +172,7 @@ extension MergeSession {
             space.statements[table.name] = try CanonicalStatements(other, theirs).statements(of: table.name)
         }
         try space.save(db)
+        forgetSpace()
         let hasMissingSchema = try db.tableExists(OwnTables.missingSchema)
         guard hasMissingSchema || !missingSchema.isEmpty else { return }
         try MissingSchema.createTables(db)
@@ -208,6 +209,10 @@ extension SpaceSchema {
         var missingSchema = MissingSchema.between(space, session.registry)
         // The deferred cells of tables and columns that the store got meanwhile are not in its rows yet.
         missingSchema.keep(before)
+        for removal in additions.removals where missingSchema.has(removal.column, of: removal.table) {
+            missingSchema.remove(removal.column, of: removal.table)
+            try DeferredCells.forget(db, removal.table, columns: [removal.column])
+        }
         if missingSchema != before {
             try MissingSchema.createTables(db)
             try missingSchema.save(db)

@@ -108,17 +108,18 @@ private struct SnapshotRows {
     func take() throws -> Int {
         var count = 0
         let theirTables = try TrackedTables.load(other)
-        // Rows that exist on both sides, by their new keys.
-        var changed: Set<RowReference> = []
+        // Rows that exist on both sides, by their new keys, with the values of columns that the space has removed.
+        var changed: [RowReference: [Int: Value]] = [:]
         let tables = try session.tableOrder.sorted { $0.value < $1.value }.map { try session.table(named: $0.key) }
         for table in tables.reversed() {
             let theirs = try RowReader(other, theirTables, first: table.first, defaults: defaults(table))
             for key in try keysThatDiffer(table, theirs) {
                 guard let row = try table.row(key) else { continue }
-                let new = try theirs.row(key)
+                let leftover = try session.leftover(in: table)
+                let new = try theirs.row(key).map { $0.with(leftover, of: row) }
                 try table.delete(row)
                 if let new {
-                    changed.insert(RowReference(table.name, table.key(of: new)))
+                    changed[RowReference(table.name, table.key(of: new))] = leftover.reduce(into: [:]) { $0[$1] = row[$1] }
                     try session.checks.noteChanged(table, old: row, new: new)
                 } else {
                     session.checks.noteGone(table, row)
@@ -129,11 +130,13 @@ private struct SnapshotRows {
         }
         for table in tables {
             let theirs = try RowReader(other, theirTables, first: table.first, defaults: defaults(table))
-            while let row = try theirs.next() {
+            while var row = try theirs.next() {
                 guard try table.row(table.key(of: row)) == nil else { continue }
+                let known = changed.removeValue(forKey: RowReference(table.name, table.key(of: row)))
+                for (columnIndex, value) in known ?? [:] { row[columnIndex] = value }
                 try table.insert(row)
                 session.noteHighestKey(table, row)
-                guard changed.remove(RowReference(table.name, table.key(of: row))) == nil else { continue }
+                guard known == nil else { continue }
                 try session.checks.noteNew(table, row)
                 notes?.note(table, nil, row, nil)
                 count += 1
@@ -144,16 +147,18 @@ private struct SnapshotRows {
 
     private func defaults(_ table: RowTable) throws -> [Value] {
         try table.definition.columns.enumerated().map { columnIndex, column in
-            try column.fillSQL == nil ? session.defaultValue(of: column) : session.addedValue(of: columnIndex, in: table)
+            let isFilled = try column.fillSQL != nil || session.leftover(in: table).contains(columnIndex)
+            return try isFilled ? session.addedValue(of: columnIndex, in: table) : session.defaultValue(of: column)
         }
     }
 
     private func keysThatDiffer(_ table: RowTable, _ theirs: RowReader) throws -> [[Value]] {
         var keys: [[Value]] = []
         let ours = try RowReader(session.db, table.definition)
+        let leftover = try session.leftover(in: table)
         while let row = try ours.next() {
             let key = table.key(of: row)
-            if try theirs.row(key) != row { keys.append(key) }
+            if try theirs.row(key).map({ $0.with(leftover, of: row) }) != row { keys.append(key) }
         }
         return keys
     }

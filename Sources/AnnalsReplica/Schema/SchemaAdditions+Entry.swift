@@ -23,7 +23,8 @@ extension SchemaAdditions {
             tracked.append(TableLayout(name: change.table, columns: key + change.columns.map(\.name), key: Array(key.indices)))
         }
         try Self.checkForReceivers(statements)
-        return SchemaEntry(version: version, statements: statements + renames.map(\.statement), tracked: tracked, isBreaking: false)
+        statements += removals.map(\.statement) + renames.map(\.statement)
+        return SchemaEntry(version: version, statements: statements, tracked: tracked, isBreaking: false)
     }
 }
 
@@ -48,7 +49,8 @@ extension SchemaAdditions {
         self.init()
         for table in space.tables { try db.execute(sql: Self.outline(table)) }
         renames = entry.renames.filter { rename in Self.isKnown(rename, space, entry) }
-        for sql in entry.statements where SpaceRename(statement: sql) == nil {
+        removals = space.possible(entry.removals)
+        for sql in entry.declarations {
             do {
                 let statement = try db.makeStatement(sql: sql)
                 try statement.execute()

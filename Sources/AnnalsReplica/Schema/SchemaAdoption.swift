@@ -1,6 +1,7 @@
 import AnnalsCore
 package import AnnalsHistory
 package import AnnalsSchema
+import AnnalsSQLite
 package import AnnalsWire
 package import GRDB
 
@@ -40,6 +41,36 @@ package enum SchemaAdoption {
                 hint: "track(.all, options: .init(isDryRun: true)) reports the reason", commandHint: "annals track prints the reason")
         }
         try names.save(additions, db)
+    }
+
+    /// Drops columns that the space has removed. Columns that an index, a view or a trigger of this store uses stay.
+    ///
+    /// - Returns: Whether a column was dropped.
+    package static func drop(_ columns: [ColumnRemoval], _ db: Database, _ step: StoreStep) throws -> Bool {
+        var isDropped = false
+        for removal in columns {
+            guard let table = try TrackedTables.load(db).table(first: removal.table), let index = table.first.columnIndex(of: removal.column)
+            else { continue }
+            let name = table.definition.name
+            let sql = "ALTER TABLE main.\(SQL.quote(name)) DROP COLUMN \(SQL.quote(table.definition.columns[index].name))"
+            do {
+                try db.inSavepoint {
+                    let tables = RebuiltTables(db)
+                    try tables.putAside(name)
+                    try db.execute(sql: sql)
+                    try tables.finish()
+                    return .commit
+                }
+                isDropped = true
+            } catch is DatabaseError {
+                continue
+            }
+        }
+        if isDropped {
+            step.forgetComparison()
+            try step.recordExternal()
+        }
+        return isDropped
     }
 
     private static func execute(_ sql: String, _ db: Database) throws {

@@ -27,15 +27,15 @@ package final class SchemaTrial {
     /// Called when a trial begins. A test uses it to see which locks are held meanwhile.
     @TaskLocal package static var begins: (@Sendable () -> Void)?
 
-    /// The first refusal among the statements of an entry; nil if all of them are declarations. Renames are not statements of SQLite, and
-    /// are skipped.
+    /// The first refusal among statements of an entry; nil if all of them are declarations.
     ///
+    /// - Parameter statements: `SchemaEntry.declarations`.
     /// - Throws: `DatabaseError` if SQLite cannot run the trial.
     package static func refusal(of statements: [String]) throws -> Refusal? {
         begins?()
         let trial = try SchemaTrial()
         do throws(Refusal) {
-            for sql in statements where SpaceRename(statement: sql) == nil { try trial.check(sql) }
+            for sql in statements { try trial.check(sql) }
             return nil
         } catch {
             return error

@@ -1,6 +1,15 @@
 package import AnnalsCore
 package import AnnalsWire
 
+extension [Value] {
+    /// The row with the values that another row has at some indexes.
+    package func with(_ columnIndexes: Set<Int>, of other: [Value]) -> [Value] {
+        var row = self
+        for columnIndex in columnIndexes { row[columnIndex] = other[columnIndex] }
+        return row
+    }
+}
+
 /// Maps the columns of an author's table to the columns of the local table. Each table may have columns that the other lacks.
 package struct LayoutInUse {
     /// For each column of the author, its index in the local table; nil if this store lacks it.
@@ -11,12 +20,15 @@ package struct LayoutInUse {
     package let columnIndexes: [Int]
     /// The values of local columns that the author did not have, with the indexes of these columns.
     package let missing: [(columnIndex: Int, value: Value)]
+    /// Local indexes of columns that the space has removed. Replicas without them write rows too, so their old values may differ.
+    package let leftover: Set<Int>
     /// Both tables have the same columns in the same order.
     package let isSame: Bool
 
-    package init(all: [Int?], missing: [(columnIndex: Int, value: Value)]) {
+    package init(all: [Int?], missing: [(columnIndex: Int, value: Value)], leftover: Set<Int> = []) {
         self.all = all
         self.missing = missing
+        self.leftover = leftover
         known = all.indices.filter { all[$0] != nil }
         columnIndexes = all.compactMap { $0 }
         isSame = missing.isEmpty && all.enumerated().allSatisfy { $0 == $1 }

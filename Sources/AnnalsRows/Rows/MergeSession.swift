@@ -72,27 +72,49 @@ package final class MergeSession {
 
     /// Maps the columns of an author's layout, in canonical names, to the local column indexes.
     ///
-    /// Throws `MergeError.unknownColumn` for a column that the store does not have and whose cells it does not defer.
+    /// Cells of a column that this store or the space has removed are left out.
+    ///
+    /// - Throws: `MergeError.unknownColumn` for a column that the store never had and whose cells it does not defer.
     package func layoutInUse(_ layout: TableLayout, in table: RowTable) throws -> LayoutInUse {
         let columnIndexes = try layout.columns.map { column in
             let columnIndex = table.first.columnIndex(of: column)
-            guard columnIndex != nil || kept?.missingSchema.has(column, of: layout.name) ?? false else {
+            guard try columnIndex != nil || kept?.missingSchema.has(column, of: layout.name) ?? false || wasKnown(column, of: layout.name)
+            else {
                 throw MergeError.unknownColumn(table: layout.name, column: column)
             }
             return columnIndex
         }
         let missing = try table.definition.columns.indices.filter { !columnIndexes.contains($0) }
             .map { (columnIndex: $0, value: try addedValue(of: $0, in: table)) }
-        return LayoutInUse(all: columnIndexes, missing: missing)
+        return LayoutInUse(all: columnIndexes, missing: missing, leftover: try leftover(in: table))
+    }
+
+    /// Whether the space has or had the column. This store removed it.
+    private func wasKnown(_ column: String, of table: String) throws -> Bool {
+        try spaceTable(table)?.columnIndex(of: column) != nil || space??.isRemoved(column, of: table) ?? false
+    }
+
+    /// The indexes of columns that the space has removed and this store still has.
+    package func leftover(in table: RowTable) throws -> Set<Int> {
+        let name = table.first.name
+        // The first version of a schema has no removed columns.
+        guard try SpaceSchema.version(db) > 1, try spaceTable(name) != nil, let space = space ?? nil, space.removed != nil else { return [] }
+        return Set(table.first.columns.indices.filter { space.isRemoved(table.first.columns[$0].name, of: name) })
     }
 
     /// The value of rows that are older than a column. If the store declares no default for it, the space's schema has the value.
     package func addedValue(of columnIndex: Int, in table: RowTable) throws -> Value {
         let own = table.definition.columns[columnIndex]
-        guard own.isNotNull, own.defaultSQL == nil, let space = try spaceTable(table.first.name),
-            let theirs = space.columnIndex(of: table.first.columns[columnIndex].name), space.columns[theirs].defaultSQL != nil
-        else { return try AddedColumn.value(of: own) }
-        return try AddedColumn.value(of: space.columns[theirs])
+        guard own.isNotNull, own.defaultSQL == nil, let space = try spaceTable(table.first.name) else {
+            return try AddedColumn.value(of: own)
+        }
+        guard let theirs = space.columnIndex(of: table.first.columns[columnIndex].name) else {
+            // The space has removed the column, so an author without it writes no value.
+            var own = own
+            own.fillSQL = own.fillSQL ?? FilledColumns.emptyValue(of: own)
+            return try AddedColumn.value(of: own)
+        }
+        return try AddedColumn.value(of: space.columns[theirs].defaultSQL == nil ? own : space.columns[theirs])
     }
 
     /// To be called after the space's schema was changed.

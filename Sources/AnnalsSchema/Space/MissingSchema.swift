@@ -5,7 +5,8 @@ package import GRDB
 /// The tables and columns that the space's schema has and this store's schema lacks, because the store has not migrated yet.
 ///
 /// A table or column is in this set from the entry that added it until the store has it and has the log's rows in it. If the space
-/// has a table or column that neither the store nor this set has, another program dropped it, and the store does not sync.
+/// has a table that neither the store nor this set has, another program dropped it, and the store does not sync. If it has such a
+/// column, this store removed it, and the space learns that; see `ColumnRemoval`.
 package struct MissingSchema: Hashable, Sendable {
     /// Canonical names, case-folded so that equal names are equal strings.
     package private(set) var tables: Set<String> = []
@@ -37,6 +38,11 @@ package struct MissingSchema: Hashable, Sendable {
 
     package mutating func insert(_ column: String, of table: String) {
         columns[table.foldedIdentifier, default: []].insert(column.foldedIdentifier)
+    }
+
+    package mutating func remove(_ column: String, of table: String) {
+        columns[table.foldedIdentifier]?.remove(column.foldedIdentifier)
+        if columns[table.foldedIdentifier]?.isEmpty ?? false { columns[table.foldedIdentifier] = nil }
     }
 
     /// Adds what another set has.

@@ -8,36 +8,51 @@ package import GRDB
 ///    thing: this program renamed or added what another program renamed or added.
 /// 2. Otherwise it gets its own name, unless that is already the canonical name of something else, because the name is reused.
 /// 3. Otherwise it gets its name with a suffix. Two programs that make the same change choose the same suffix.
+///
+/// A column that was removed and added again is another column, so it gets a suffix too.
 package struct NewNames {
     private let db: Database
     private let space: SpaceSchema?
+    private let missingSchema: MissingSchema
 
     /// nil if the store is not joined, because then nothing has a canonical name.
     package init?(_ db: Database) throws {
         guard try StoreSchema.isReplica(db) else { return nil }
         self.db = db
         space = try SpaceSchema.load(db)
+        missingSchema = try MissingSchema.load(db)
     }
 
     /// The canonical names of a column list. A column that has a canonical name keeps it.
     ///
     /// If the canonical name differs from the column's own name, a rename is stored, so that the space learns the current name.
-    package func columns(_ columns: [String], of table: String, known: [String?]) throws -> [String] {
+    ///
+    /// - Parameters:
+    ///   - known: for each column its canonical name, if it has one.
+    ///   - before: the canonical names of the list that this one continues; nil if the table was not tracked.
+    package func columns(_ columns: [String], of table: String, known: [String?], before: [String]?) throws -> [String] {
         let others = space?.table(named: table)?.columns.map(\.name) ?? []
         var names = known
         func isFree(_ name: String) -> Bool { !names.contains { $0?.isSameIdentifier(as: name) ?? false } }
         func isSpaces(_ name: String) -> Bool { others.contains { $0.isSameIdentifier(as: name) } }
+        // If neither the list before nor the missing schema has a column of the space, this store has removed it.
+        func wasRemoved(_ name: String) -> Bool {
+            guard let before else { return false }
+            let isOwn = before.contains { $0.isSameIdentifier(as: name) } || missingSchema.has(name, of: table)
+            return space?.isRemoved(name, of: table) ?? false || isSpaces(name) && !isOwn
+        }
         for columnIndex in columns.indices where names[columnIndex] == nil {
             names[columnIndex] = others.first {
-                isFree($0) && space?.present($0, of: table).isSameIdentifier(as: columns[columnIndex]) ?? false
+                isFree($0) && !wasRemoved($0) && space?.present($0, of: table).isSameIdentifier(as: columns[columnIndex]) ?? false
             }
         }
-        for columnIndex in columns.indices where names[columnIndex] == nil && isFree(columns[columnIndex]) {
-            names[columnIndex] = columns[columnIndex]
+        for columnIndex in columns.indices where names[columnIndex] == nil {
+            let name = columns[columnIndex]
+            if isFree(name), !wasRemoved(name) { names[columnIndex] = name }
         }
         var renames: [SpaceRename] = []
         for columnIndex in columns.indices where names[columnIndex] == nil {
-            let name = Self.suffixed(columns[columnIndex]) { isFree($0) && !isSpaces($0) }
+            let name = Self.suffixed(columns[columnIndex]) { isFree($0) && !isSpaces($0) && !wasRemoved($0) }
             names[columnIndex] = name
             renames.append(SpaceRename(table: table, column: name, name: columns[columnIndex]))
         }

@@ -3,8 +3,8 @@ import AnnalsSQLite
 package import AnnalsWire
 package import GRDB
 
-/// The difference between a schema and an older one, if rows of the older schema stay valid: new tables, and new columns that have
-/// a default.
+/// The difference between a schema and an older one, if rows of the older schema stay valid: new tables, new columns that have a
+/// default, and columns that were removed.
 ///
 /// Replicas that lack them continue to sync; see `SchemaComparison`. All names are canonical names, except the new names in
 /// renames.
@@ -37,14 +37,15 @@ package struct SchemaAdditions: Hashable, Sendable {
     package var tables: [DeclaredTable] = []
     package var columns: [Columns] = []
     package var renames: [SpaceRename] = []
+    package var removals: [ColumnRemoval] = []
     /// The statements that create the tables and their indexes, from an entry of the log, by table name.
     package var statements: [String: [String]] = [:]
 
     package init() {}
 
-    package var isEmpty: Bool { !areRows && renames.isEmpty }
+    package var isEmpty: Bool { !areRows && renames.isEmpty && removals.isEmpty }
 
-    /// Whether there are tables or columns, and not only renames.
+    /// Whether there are new tables or columns.
     package var areRows: Bool { !tables.isEmpty || !columns.isEmpty }
 
     /// Whether a row can be complete without the column: the column may be NULL, has a constant default, or came with a rebuilt table that
@@ -75,6 +76,7 @@ package struct SchemaAdditions: Hashable, Sendable {
             missing.columns.append(Columns(table: change.table, columns: columns, foreignKeys: change.foreignKeys, checks: change.checks))
         }
         missing.renames = schema.news(renames)
+        missing.removals = schema.possible(removals)
         return missing
     }
 
@@ -102,6 +104,8 @@ package struct SchemaAdditions: Hashable, Sendable {
         // Of several renames of one thing, the last one counts.
         let told = entries.flatMap(\.renames)
         missing.renames = renames.filter { rename in told.last(where: rename.isAbout)?.name != rename.name }
+        let removed = entries.flatMap(\.removals)
+        missing.removals = removals.filter { removal in !removed.contains(where: removal.isSame) }
         return missing
     }
 
@@ -117,6 +121,7 @@ package struct SchemaAdditions: Hashable, Sendable {
             if !change.columns.isEmpty { named.columns.append(change) }
         }
         named.renames = entry.renames.filter(renames.contains)
+        named.removals = removals.filter { removal in entry.removals.contains(where: removal.isSame) }
         return named
     }
 }
@@ -187,4 +192,12 @@ extension SchemaAdditions {
 extension SchemaEntry {
     /// The renames among the entry's statements.
     package var renames: [SpaceRename] { statements.compactMap(SpaceRename.init(statement:)) }
+
+    /// The removed columns among the entry's statements.
+    package var removals: [ColumnRemoval] { statements.compactMap(ColumnRemoval.init(statement:)) }
+
+    /// The statements that SQLite can run: all except renames and removals, whose names are canonical names.
+    package var declarations: [String] {
+        statements.filter { SpaceRename(statement: $0) == nil && ColumnRemoval(statement: $0) == nil }
+    }
 }

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsSQLite
+package import AnnalsWire
 package import GRDB
 
 /// The relation between a store's tables and the space's tables.
@@ -10,6 +11,8 @@ package import GRDB
 /// | more tables, or columns with a default | less | *additions*: a schema entry brings them to the space before transactions use them |
 /// | less | more of those, since an entry that the store applied | *behind*: their values are deferred until the store has migrated |
 /// | what it lacked before | the same | *caught up*: the deferred values are written to its rows |
+/// | no longer a column | the column | a *removal*, one of the additions: a schema entry brings it to the space |
+/// | a column | no longer the column | *leftover*: its values are exchanged only with replicas that have it too |
 /// | anything else | something else | refused, with the name of the table |
 package struct SchemaComparison: Sendable {
     /// What a schema entry must add to the space.
@@ -19,15 +22,24 @@ package struct SchemaComparison: Sendable {
     /// The store has some or all of what it lacked, but its rows do not have the log's values there yet.
     package var isCaughtUp = false
 
-    package var isAlike: Bool { additions.isEmpty && behind.isEmpty && !isCaughtUp }
+    /// Columns that the space has removed and the store still has.
+    package var leftover: [ColumnRemoval] = []
+
+    /// Columns that a rebuild may have renamed; see `checkRenames`.
+    private var possibleRenames: [PossibleRename] = []
+
+    package var isAlike: Bool { additions.isEmpty && behind.isEmpty && leftover.isEmpty && !isCaughtUp }
 
     package init() {}
 
     /// Throws `AnnalsError` of code `schemaRefused`, which names the first table that differs and the difference.
     ///
-    /// - Parameter renames: renames that are not in the outbox yet; see `SpaceRename`.
+    /// - Parameters:
+    ///   - renames: renames that are not in the outbox yet; see `SpaceRename`.
+    ///   - isMember: The store is in the space. A store that joins neither removes columns nor has leftover ones.
     package init(
-        _ here: TrackedTables, _ space: SpaceSchema, missingSchema: MissingSchema, renames: [SpaceRename] = [], operation: String = "sync"
+        _ here: TrackedTables, _ space: SpaceSchema, missingSchema: MissingSchema, renames: [SpaceRename] = [], operation: String = "sync",
+        isMember: Bool = true
     ) throws {
         for table in space.tables where here.table(first: table.name) == nil {
             guard missingSchema.has(table: table.name) else {
@@ -43,9 +55,33 @@ package struct SchemaComparison: Sendable {
                 continue
             }
             if missingSchema.has(table: theirs.name) { isCaughtUp = true }
-            try compare(entry, theirs, space, missingSchema, operation)
+            try compare(entry, theirs, space, missingSchema, operation, isMember)
         }
         additions.renames = space.news(renames).filter { $0.holds(in: here) }
+    }
+
+    /// A removed and a new column of the same type. A tool that rebuilds a table to rename a column leaves the same trace.
+    private struct PossibleRename: Sendable {
+        var removal: ColumnRemoval
+        var column: String
+        var error: AnnalsError
+    }
+
+    /// To be called before the additions are offered to the space.
+    ///
+    /// - Parameter offered: the entries that the outbox has already. Their removed and new columns are known not to be renames.
+    /// - Throws: `AnnalsError` with code `schemaRefused` if a column may have been renamed.
+    package func checkRenames(_ offered: () throws -> [SchemaEntry]) throws {
+        guard !possibleRenames.isEmpty else { return }
+        let offered = try offered()
+        let layouts = offered.flatMap(\.tracked)
+        for rename in possibleRenames where !offered.flatMap(\.removals).contains(where: rename.removal.isSame) {
+            let isNew = !layouts.contains { layout in
+                layout.name.isSameIdentifier(as: rename.removal.table)
+                    && layout.columns.contains { $0.isSameIdentifier(as: rename.column) }
+            }
+            if isNew { throw rename.error }
+        }
     }
 
     /// Checks whether this store's tables are compatible with a copy of the space at any position. Throws if not.
@@ -60,31 +96,50 @@ package struct SchemaComparison: Sendable {
     }
 
     private mutating func compare(
-        _ entry: TrackedTables.Entry, _ theirs: DeclaredTable, _ space: SpaceSchema, _ missingSchema: MissingSchema, _ operation: String
+        _ entry: TrackedTables.Entry, _ theirs: DeclaredTable, _ space: SpaceSchema, _ missingSchema: MissingSchema, _ operation: String,
+        _ isMember: Bool
     ) throws {
         let own = entry.first
-        let more = own.columns.filter { theirs.columnIndex(of: $0.name) == nil }
+        let unknown = own.columns.filter { theirs.columnIndex(of: $0.name) == nil }
+        let more = isMember ? unknown.filter { !space.isRemoved($0.name, of: theirs.name) } : unknown
         let fewer = theirs.columns.filter { own.columnIndex(of: $0.name) == nil }
+        let removed = isMember ? fewer.filter { !missingSchema.has($0.name, of: own.name) } : []
         let names = (more + fewer).map(\.name).sorted().joined(separator: ", ")
         func refuse(_ difference: String) -> AnnalsError {
             let message = "the table \(entry.definition.name) differs from the space's declaration: \(difference)"
             let hint =
-                "Declare it here as in the space. A space accepts new tables, new columns that may be NULL or have a "
-                + "constant default, and renames; other changes need another space: leave this one, migrate, and join the other"
+                "Declare it here as in the space. A space accepts new tables, new columns that may be NULL or have a constant default, "
+                + "removed columns, and renames; other changes need another space: leave this one, migrate, and join the other"
             guard more.count == 1, fewer.count == 1 else { return SchemaAgreement.refused(operation, message, hint) }
             let (table, old, new) = (entry.definition.name, space.present(fewer[0].name, of: theirs.name), more[0].name)
             let rename = ".column(\"\(old)\", of: \"\(table)\", to: \"\(new)\")"
+            let both = "If \(old) was removed and \(new) is another column: add \(old) again, sync, drop it, and sync"
             return SchemaAgreement.refused(
-                operation, message, "If it was renamed: migrate(label:renames:) with \(rename). \(hint)",
-                commandHint: "If it was renamed: annals migrate STORE --rename \(table).\(old)=\(new). \(hint)")
+                operation, message, "If it was renamed: migrate(label:renames:) with \(rename). \(both). \(hint)",
+                commandHint: "If it was renamed: annals migrate STORE --rename \(table).\(old)=\(new). \(both). \(hint)")
         }
-        guard fewer.allSatisfy({ missingSchema.has($0.name, of: own.name) }), more.allSatisfy(SchemaAdditions.isOptional) else {
+        guard more.allSatisfy(SchemaAdditions.isOptional),
+            fewer.allSatisfy({ isMember || missingSchema.has($0.name, of: own.name) })
+        else {
             throw refuse("its columns (\(names))")
         }
-        for column in fewer { behind.insert(column.name, of: own.name) }
+        for column in removed {
+            if let reason = space.reasonToKeep(column.name, of: theirs) {
+                throw refuse("the column \(space.present(column.name, of: theirs.name)) was removed, and it is \(reason)")
+            }
+            let removal = ColumnRemoval(table: theirs.name, column: column.name)
+            additions.removals.append(removal)
+            // If the store has another column with this name, the old one was not renamed.
+            guard entry.definition.columnIndex(of: space.present(column.name, of: theirs.name)) == nil else { continue }
+            for new in more where new.affinity == column.affinity {
+                possibleRenames.append(PossibleRename(removal: removal, column: new.name, error: refuse("its columns (\(names))")))
+            }
+        }
+        for column in unknown where !more.contains(column) { leftover.append(ColumnRemoval(table: theirs.name, column: column.name)) }
+        for column in fewer where !removed.contains(column) { behind.insert(column.name, of: own.name) }
         let common = theirs.columns.map(\.name).filter { own.columnIndex(of: $0) != nil }
         let newKeys = own.foreignKeys.filter { key in
-            key.columns.contains { theirs.columnIndex(of: $0) == nil && own.columnIndex(of: $0) != nil }
+            key.columns.contains { name in more.contains { $0.name.isSameIdentifier(as: name) } }
         }
         guard newKeys.allSatisfy({ key in key.columns.count == 1 && more.contains { $0.isKeyOfNothing(key) } }) else {
             throw refuse("its foreign keys (\(names))")

@@ -18,6 +18,8 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
     package var statements: [String: [String]] = [:]
     /// The current names of tables and columns, where they differ from the canonical names; nil if none differs.
     package private(set) var names: [String: CurrentNames]?
+    /// For each table, by folded canonical name, the folded canonical names of the columns that replicas removed; nil if there are none.
+    package var removed: [String: Set<String>]?
 
     /// The current names of one table, which is identified by its folded canonical name.
     package struct CurrentNames: Codable, Hashable, Sendable {
@@ -151,6 +153,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
     /// Adds an entry's additions. Each entry of the log raises the version by one. The number that its author gave is ignored.
     package mutating func add(_ additions: SchemaAdditions) {
         version = min(version, CountedNumbers.range.upperBound - 1) + 1
+        for removal in additions.removals { remove(removal) }
         tables += additions.tables
         statements.merge(additions.statements) { $1 }
         for change in additions.columns {
@@ -172,6 +175,16 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
             }
         }
         for rename in additions.renames { call(rename) }
+    }
+
+    private mutating func remove(_ removal: ColumnRemoval) {
+        guard let index = tables.firstIndex(where: { $0.name.isSameIdentifier(as: removal.table) }) else { return }
+        let name = tables[index].name.foldedIdentifier
+        tables[index] = tables[index].arranged(tables[index].columns.map(\.name).filter { !$0.isSameIdentifier(as: removal.column) })
+        added[name]?.removeAll { $0.isSameIdentifier(as: removal.column) }
+        if added[name]?.isEmpty ?? false { added[name] = nil }
+        names?[name]?.columns[removal.column.foldedIdentifier] = nil
+        removed = (removed ?? [:]).merging([name: [removal.column.foldedIdentifier]]) { $0.union($1) }
     }
 
     /// The additions that a store must make to have what it lacks.

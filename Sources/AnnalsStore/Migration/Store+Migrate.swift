@@ -223,19 +223,20 @@ struct MigrationOffering {
 }
 
 extension Store {
-    /// Creates tables and columns that the space's schema has and this store lacks, if the store adopts them from the log. Their
-    /// deferred values are applied next. Returns false if there was nothing to do.
+    /// Creates tables and columns that the space's schema has and this store lacks, and drops columns that the space has removed, if the
+    /// store adopts them from the log. Deferred values are applied next. Returns false if there was nothing to do.
     func adoptSchema() async throws -> Bool {
         guard configuration.newSchemas != .wait else { return false }
         let taking = configuration.newSchemas
         return try await managed("sync") { db, step in
             guard try taking == .take || NewSchemas.ofSpace(db) == .take, let space = try SpaceSchema.load(db) else { return false }
             try step.recordExternal()
-            let behind = try step.schemaComparison().behind
+            let (behind, leftover) = try (step.schemaComparison().behind, step.schemaComparison().leftover)
             let isCalledOtherwise = try !CurrentNames.differing(db, space, step.tables()).isEmpty
-            guard !behind.isEmpty || isCalledOtherwise, try !UnverifiedRows.isNoted(db), try !Push.isUnderWay(db) else { return false }
+            guard !behind.isEmpty || !leftover.isEmpty || isCalledOtherwise, try !UnverifiedRows.isNoted(db), try !Push.isUnderWay(db) else { return false }
             // Writes that are still in history are older than the new tables and columns.
             try step.filler().fill()
+            let isDropped = try SchemaAdoption.drop(leftover, db, step)
             if !behind.isEmpty {
                 try SchemaAdoption.make(space.additions(behind), space, db, step.environment)
                 try step.recordExternal()
@@ -243,7 +244,7 @@ extension Store {
             }
             let isRenamed = try CurrentNames.take(CurrentNames.differing(db, space, step.tables()), db, step)
             step.forgetComparison()
-            return try isRenamed || step.schemaComparison().behind != behind
+            return try isDropped || isRenamed || step.schemaComparison().behind != behind
         }
     }
 }

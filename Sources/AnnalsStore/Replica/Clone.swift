@@ -66,6 +66,7 @@ extension Store {
             step.forgetComparison()
             var schema = SpaceSchema(try TrackedTables.load(db), names: contents.presentNames)
             (schema.version, schema.added) = (contents.schemaVersion, contents.added)
+            schema.removed = contents.removed.isEmpty ? nil : contents.removed
             guard schema.take(fills: contents.fills) else { throw SnapshotFile.notASnapshot }
             try schema.save(db)
             try Meta(db).set(.outboxed, 0)

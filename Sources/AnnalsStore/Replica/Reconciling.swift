@@ -162,18 +162,24 @@ private struct Reconciling {
     /// Writes raw changes that lead from the copy's rows to the store's rows.
     private func writeDifferences() throws -> (spans: [TransactionRecorder.Span], changes: Int) {
         var spans: [TransactionRecorder.Span] = []
+        let session = MergeSession(db, registry: tables)
         let theirTables = try TrackedTables.load(other)
         for table in tables.entries {
             let definition = table.definition
             let writer = try HistoryWriter(db, definition, layoutID: table.id)
             let before = writer.lastID
             func key(_ row: [Value]) -> [Value] { definition.primaryKey.map { row[$0] } }
-            let (ours, theirs) = (try RowReader(db, definition), try RowReader(other, theirTables, first: table.first))
+            // The copy does not have columns that the space has removed, so nothing says which of their values were missed.
+            let leftover = try session.leftover(in: session.table(named: definition.name))
+            let defaults = try leftover.isEmpty
+                ? nil
+                : definition.columns.indices.map { try session.addedValue(of: $0, in: session.table(named: definition.name)) }
+            let (ours, theirs) = (try RowReader(db, definition), try RowReader(other, theirTables, first: table.first, defaults: defaults))
             while let row = try theirs.next() {
                 if try ours.row(key(row)) == nil { try writer.delete(row) }
             }
             while let row = try ours.next() {
-                if let old = try theirs.row(key(row)) {
+                if let old = try theirs.row(key(row))?.with(leftover, of: row) {
                     if old != row { try writer.update(old, to: row) }
                 } else {
                     try writer.insert(row)

@@ -33,6 +33,8 @@ public struct StoreStatus: Sendable {
     public var schemaVersion: Int64 = 1
     /// What the space's schema has and this store lacks: tables, and columns as `table.column`.
     public var missingSchema: [String] = []
+    /// Columns that the space has removed and this store still has, as `table.column`. Only replicas that have them too get their values.
+    public var removedColumns: [String] = []
     /// Transactions wait in the outbox until the store has migrated.
     public var isWaitingForMigration = false
     /// The number of entries in the conflict journal, and of those that wait for a person.
@@ -66,6 +68,7 @@ public struct StoreStatus: Sendable {
         schemaVersion = try SpaceSchema.version(db)
         let missingSchema = try MissingSchema.load(db)
         if !missingSchema.isEmpty { self.missingSchema = try missingSchema.names(in: SpaceSchema.load(db)) }
+        if schemaVersion > 1, let space = try SpaceSchema.load(db) { removedColumns = try space.leftover(in: TrackedTables.load(db)) }
         isWaitingForMigration = try MigrationBarrier(db).first() != nil
         conflicts = try ConflictJournal.count(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)
