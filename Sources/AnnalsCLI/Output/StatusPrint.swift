@@ -95,7 +95,8 @@ enum StatusPrint {
             }
             if !status.removedColumns.isEmpty {
                 let names = status.removedColumns.map(PrintableText.of).joined(separator: ", ")
-                facts.append(("removed", "the space no longer has \(names): this store exchanges their values only with stores that have them too"))
+                facts.append(
+                    ("removed", "the space no longer has \(names): this store exchanges their values only with stores that have them too"))
             }
             if status.isWaitingForMigration {
                 let text = "waiting for migration: a delete may affect rows of tables that this store does not have"

@@ -18,7 +18,8 @@ extension SchemaComparison {
     ///   allowed.
     package static func joining(_ here: TrackedTables, _ copy: Database, _ allowed: JoinedSchema) throws -> SchemaComparison {
         let space = try SpaceSchema.load(copy) ?? SpaceSchema(TrackedTables.load(copy))
-        let comparison = try SchemaComparison(here, space, missingSchema: .between(space, here).additions(to: space), operation: "join", isMember: false)
+        let comparison = try SchemaComparison(
+            here, space, missingSchema: .between(space, here).additions(to: space), operation: "join", isMember: false)
         if let change = comparison.additions.columns.first {
             throw SchemaAgreement.refused(
                 "join",

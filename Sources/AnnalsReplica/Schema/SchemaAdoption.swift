@@ -49,7 +49,8 @@ package enum SchemaAdoption {
     package static func drop(_ columns: [ColumnRemoval], _ db: Database, _ step: StoreStep) throws -> Bool {
         var isDropped = false
         for removal in columns {
-            guard let table = try TrackedTables.load(db).table(first: removal.table), let index = table.first.columnIndex(of: removal.column)
+            guard let table = try TrackedTables.load(db).table(first: removal.table),
+                let index = table.first.columnIndex(of: removal.column)
             else { continue }
             let name = table.definition.name
             let sql = "ALTER TABLE main.\(SQL.quote(name)) DROP COLUMN \(SQL.quote(table.definition.columns[index].name))"

@@ -98,7 +98,9 @@ package final class MergeSession {
     package func leftover(in table: RowTable) throws -> Set<Int> {
         let name = table.first.name
         // The first version of a schema has no removed columns.
-        guard try SpaceSchema.version(db) > 1, try spaceTable(name) != nil, let space = space ?? nil, space.removed != nil else { return [] }
+        guard try SpaceSchema.version(db) > 1, try spaceTable(name) != nil, let space = space ?? nil, space.removed != nil else {
+            return []
+        }
         return Set(table.first.columns.indices.filter { space.isRemoved(table.first.columns[$0].name, of: name) })
     }
 

@@ -233,7 +233,8 @@ extension Store {
             try step.recordExternal()
             let (behind, leftover) = try (step.schemaComparison().behind, step.schemaComparison().leftover)
             let isCalledOtherwise = try !CurrentNames.differing(db, space, step.tables()).isEmpty
-            guard !behind.isEmpty || !leftover.isEmpty || isCalledOtherwise, try !UnverifiedRows.isNoted(db), try !Push.isUnderWay(db) else { return false }
+            guard !behind.isEmpty || !leftover.isEmpty || isCalledOtherwise, try !UnverifiedRows.isNoted(db), try !Push.isUnderWay(db)
+            else { return false }
             // Writes that are still in history are older than the new tables and columns.
             try step.filler().fill()
             let isDropped = try SchemaAdoption.drop(leftover, db, step)

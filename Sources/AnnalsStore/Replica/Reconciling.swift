@@ -171,7 +171,8 @@ private struct Reconciling {
             func key(_ row: [Value]) -> [Value] { definition.primaryKey.map { row[$0] } }
             // The copy does not have columns that the space has removed, so nothing says which of their values were missed.
             let leftover = try session.leftover(in: session.table(named: definition.name))
-            let defaults = try leftover.isEmpty
+            let defaults =
+                try leftover.isEmpty
                 ? nil
                 : definition.columns.indices.map { try session.addedValue(of: $0, in: session.table(named: definition.name)) }
             let (ours, theirs) = (try RowReader(db, definition), try RowReader(other, theirTables, first: table.first, defaults: defaults))

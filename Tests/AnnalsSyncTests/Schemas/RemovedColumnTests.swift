@@ -57,7 +57,8 @@ import Testing
                     == ["1 one \(byTool ? "n1" : "unsent")", "2 zwei n2", "3 three new", "10 ten ", "11 eleven n11"])
         }
         try world.outside(1, "UPDATE song SET notes = 'by 1' WHERE id = 10; DELETE FROM song WHERE id = 2")
-        try world.outside(0, "DELETE FROM song WHERE id = 11; UPDATE song SET id = 30 WHERE id = 3; UPDATE song SET stars = 8 WHERE id = 10")
+        try world.outside(
+            0, "DELETE FROM song WHERE id = 11; UPDATE song SET id = 30 WHERE id = 3; UPDATE song SET stars = 8 WHERE id = 10")
         try await world.settle()
         #expect(try await texts(world, 2, "SELECT id, notes FROM song ORDER BY id").last == "30 new")
         #expect(try await texts(world, 2, "SELECT stars, notes FROM song WHERE id = 10") == ["8 by 1"])
@@ -169,7 +170,8 @@ import Testing
         try await world.settle()
         let triggers = try await texts(world, 1, "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'song'")
         let sql = triggers.map { "DROP TRIGGER \($0);" }.joined()
-        try world.outside(1, "\(sql) UPDATE song SET title = 'unseen', notes = 'mine' WHERE id = 1; INSERT INTO song(id, notes) VALUES (8, '')")
+        try world.outside(
+            1, "\(sql) UPDATE song SET title = 'unseen', notes = 'mine' WHERE id = 1; INSERT INTO song(id, notes) VALUES (8, '')")
         #expect(try await world.sync(1).reconciled == 2)
         try await world.settle()
         #expect(try await texts(world, 0, "SELECT id, title FROM song ORDER BY id") == ["1 unseen", "2 two", "3 three", "8 -"])
