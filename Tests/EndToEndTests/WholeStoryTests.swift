@@ -109,7 +109,7 @@ struct WholeStoryTests {
                     BEGIN; CREATE TABLE new__book (id INTEGER PRIMARY KEY, title TEXT NOT NULL UNIQUE);
                     INSERT INTO new__book SELECT id, title FROM book; DROP TABLE book; ALTER TABLE new__book RENAME TO book; COMMIT;
                     """)
-                try await shop.fail(65, "its columns (shelf)", "sync", file)
+                try await shop.fail(65, "the column title", "sync", file)
                 try await shop.fail(65, "annals join --existing same-key", "leave", file)
                 let left = try await shop.succeed("leave", file, "--force").output
                 #expect(left.contains("not sent: 1 transaction (annals join --existing same-key"), "\(left)")
