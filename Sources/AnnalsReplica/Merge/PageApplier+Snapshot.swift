@@ -145,11 +145,10 @@ private struct SnapshotRows {
         return count
     }
 
+    /// The values of columns that the snapshot does not have. They are those of rows that are older than the column, because the other
+    /// replicas give them to these rows too. SQLite converts a default differently for new rows.
     private func defaults(_ table: RowTable) throws -> [Value] {
-        try table.definition.columns.enumerated().map { columnIndex, column in
-            let isFilled = try column.fillSQL != nil || session.leftover(in: table).contains(columnIndex)
-            return try isFilled ? session.addedValue(of: columnIndex, in: table) : session.defaultValue(of: column)
-        }
+        try table.definition.columns.indices.map { try session.addedValue(of: $0, in: table) }
     }
 
     private func keysThatDiffer(_ table: RowTable, _ theirs: RowReader) throws -> [[Value]] {
