@@ -3,6 +3,16 @@ import AnnalsSchema
 import GRDB
 
 extension MissingSchema {
+    /// The tables and columns that a schema has and the store lacks, without columns that the store has removed and whose removal waits in
+    /// the outbox.
+    static func unremoved(_ db: Database, _ space: SpaceSchema, _ tables: TrackedTables) throws -> MissingSchema {
+        var missingSchema = between(space, tables)
+        for removal in try PendingSchemaEntries.entries(db).flatMap(\.removals) {
+            missingSchema.remove(removal.column, of: removal.table)
+        }
+        return missingSchema
+    }
+
     /// Creates the tables that a replica needs only if other replicas have a newer or an older schema.
     ///
     /// To be called after everything is recorded, in the same SQLite transaction.
