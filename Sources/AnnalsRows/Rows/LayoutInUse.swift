@@ -11,7 +11,9 @@ extension [Value] {
 }
 
 /// Maps the columns of an author's table to the columns of the local table. Each table may have columns that the other lacks.
-package struct LayoutInUse {
+///
+/// A class, because the loops over changes copy it often, and each array in a structure would cost a retain.
+package final class LayoutInUse {
     /// For each column of the author, its index in the local table; nil if this store lacks it.
     private let all: [Int?]
     /// The author's columns that exist here, by their index in the layout.
