@@ -22,8 +22,8 @@ struct PolicyCommand: AsyncParsableCommand {
             json, text, "sql: EXPRESSION" over :base, :stored, :incoming and the row; for whole rows overwrite, rollback, manual. \
             For deletes: lastWriterWins, deleteWins, updateWins, manual. For unique values: keepFirst, keepLast, mergeRows. For \
             integer keys: renumber, mergeRows. For whole transactions (yes, no): with yes, a transaction that loses a value of the \
-            table is set aside completely. For new tables and columns of other replicas (space --on schema): take, so that annals sync \
-            creates them here, or wait, until a migration creates them.
+            table is set aside completely. For new tables, new columns and removed columns of other replicas (space --on schema): \
+            take, so that annals sync makes the change here, or wait, until a migration makes it.
 
             Examples:
               annals policy shop.db set stock.pieces sum
