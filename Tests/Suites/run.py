@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs test suites that others wrote for SQLite, on plain, tracked and joined files, and prints what differs.
 
-usage: Tests/Suites/run.py [--program FILE] [--source NAME=FOLDER]… [--modes MODE,…] [--work FOLDER] [--scratch FOLDER] [--limit MINUTES] [SUITE]…
+usage: Tests/Suites/run.py [--program FILE] [--source NAME=FOLDER]… [--modes MODE,…] [--work FOLDER] [--scratch FOLDER]
+                           [--limit MINUTES] [SUITE]…
 
 The suites' sources come from their source distributions, which pip downloads, or from a folder that is given. Nothing of them is
 part of the project. `Documentation/compatibility.md` explains each difference.

@@ -13,12 +13,13 @@ struct MigrateCommand: AsyncParsableCommand {
             Runs the SQL file as one transaction of origin migration, all or nothing. History continues through it, also if it drops \
             columns or rebuilds a table (create, copy, drop, rename), as long as the table still accepts all values that it accepted \
             before. If a table gets another key, another type or a stricter constraint, its history starts again, and older tokens \
-            expire. Foreign keys are checked at the end. On a joined store, the next sync sends new tables, \
-            new columns and dropped columns to the space, with the rows that the file changes. A new column may be NULL, \
-            or must have a constant default or one value in all old rows. If the space has the new tables and columns already, the \
-            space's rows are used. Any other change of a tracked table is refused (65), except a rename: names of tracked tables and \
-            columns are local to a store, and other replicas keep theirs. --rename renames before the file runs. If another program \
-            has already rebuilt a table under another name, --rename records that as a rename.
+            expire. Foreign keys are checked at the end. On a joined store, the next sync sends new tables, new columns \
+            and dropped columns to the space, with the rows that the file changes. A new column that is NOT NULL needs a \
+            constant default. If the file rebuilds the table to fill the column, the most frequent value is its default. \
+            If the space has the new tables and columns already, the space's rows are used. Any other change of a \
+            tracked table is refused (65), except a rename: names of tracked tables and columns are local to a store, \
+            and other replicas keep theirs. --rename renames before the file runs. If another program has already \
+            rebuilt a table under another name, --rename records that as a rename.
 
             The file may be what a migration tool prints, for example Django's sqlmigrate or Alembic's --sql. Its pairs of BEGIN and \
             COMMIT are left out.

@@ -149,7 +149,7 @@ extension PageApplier {
         guard try session.checks.dangling().isEmpty else { throw try danglingError() }
         session.checks.reset()
         try recordSchema(since: mark)
-        let missingSchema = try MissingSchema.unremoved(db, space, session.registry)
+        let missingSchema = try MissingSchema.current(db, space, session.registry)
         try missingSchema.save(db)
         session.kept = try DeferredCells.load(db)
         summary.changes = changes
@@ -167,7 +167,7 @@ extension MergeSession {
     package func keepMissingValues(from other: Database) throws {
         guard var space = try SpaceSchema.load(db) else { return }
         let theirs = try TrackedTables.load(other)
-        let missingSchema = try MissingSchema.unremoved(db, space, registry)
+        let missingSchema = try MissingSchema.current(db, space, registry)
         for table in space.tables where missingSchema.has(table: table.name) {
             space.statements[table.name] = try CanonicalStatements(other, theirs).statements(of: table.name)
         }
@@ -206,7 +206,7 @@ extension SpaceSchema {
         try space.save(db)
         session.forgetSpace()
         try SpaceRename.remove(additions.renames, db)
-        var missingSchema = try MissingSchema.unremoved(db, space, session.registry)
+        var missingSchema = try MissingSchema.current(db, space, session.registry)
         // The deferred cells of tables and columns that the store got meanwhile are not in its rows yet.
         missingSchema.keep(before)
         for removal in additions.removals where missingSchema.has(removal.column, of: removal.table) {

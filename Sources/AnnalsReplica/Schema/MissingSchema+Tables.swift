@@ -3,9 +3,9 @@ import AnnalsSchema
 import GRDB
 
 extension MissingSchema {
-    /// The tables and columns that a schema has and the store lacks, without columns that the store has removed and whose removal waits in
-    /// the outbox.
-    static func unremoved(_ db: Database, _ space: SpaceSchema, _ tables: TrackedTables) throws -> MissingSchema {
+    /// The tables and columns that the space has and the store lacks. A column whose removal waits in the outbox is not missing: as
+    /// missing, it would seem never to have been here, and the removal would not be sent.
+    static func current(_ db: Database, _ space: SpaceSchema, _ tables: TrackedTables) throws -> MissingSchema {
         var missingSchema = between(space, tables)
         for removal in try PendingSchemaEntries.entries(db).flatMap(\.removals) {
             missingSchema.remove(removal.column, of: removal.table)

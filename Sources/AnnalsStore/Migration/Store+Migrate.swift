@@ -26,10 +26,10 @@ extension Store {
     /// Earlier writes of other programs are recorded first. Foreign keys are off meanwhile, so that tables can be rebuilt; they are
     /// checked before COMMIT.
     ///
-    /// In a store that is joined to a space, new tables and new columns with a default go to the space, together with the rows that
-    /// the migration changed, if the space does not have them yet. If the space has them already, the migration's changes of rows
-    /// are not synced, and the log's values for the new tables and columns replace them. If the schema equals the space's, the
-    /// changes of rows are synced like any other.
+    /// In a store that is joined to a space, new tables, new columns and dropped columns go to the space, together with the rows
+    /// that the migration changed, if the space does not have these changes yet. If the space has them already, the migration's
+    /// changes of rows are not synced, and the log's values for the new tables and columns replace them. If the schema equals the
+    /// space's, the changes of rows are synced like any other.
     ///
     /// Declared renames are done before `updates`. If another program already renamed something, for example by rebuilding a table,
     /// the declaration only makes the rename known. In a space, every store keeps its own names, and clones get the newest names.
