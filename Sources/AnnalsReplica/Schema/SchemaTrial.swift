@@ -24,15 +24,24 @@ package final class SchemaTrial {
         package var reason: String
     }
 
+    /// A structure, because optimized code crashes if it gives a function itself to a task-local value (Swift 6.3).
+    package struct Observer: Sendable {
+        let begins: @Sendable () -> Void
+
+        package init(begins: @escaping @Sendable () -> Void) {
+            self.begins = begins
+        }
+    }
+
     /// Called when a trial begins. A test uses it to see which locks are held meanwhile.
-    @TaskLocal package static var begins: (@Sendable () -> Void)?
+    @TaskLocal package static var observer: Observer?
 
     /// The first refusal among statements of an entry; nil if all of them are declarations.
     ///
     /// - Parameter statements: `SchemaEntry.declarations`.
     /// - Throws: `DatabaseError` if SQLite cannot run the trial.
     package static func refusal(of statements: [String]) throws -> Refusal? {
-        begins?()
+        observer?.begins()
         let trial = try SchemaTrial()
         do throws(Refusal) {
             for sql in statements { try trial.check(sql) }

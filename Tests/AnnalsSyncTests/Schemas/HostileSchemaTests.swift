@@ -75,7 +75,7 @@ import Testing
                 writes.withLock { $0.append("\(error)") }
             }
         }
-        _ = try await SchemaTrial.$begins.withValue(write) { try await world.sync(1) }
+        _ = try await SchemaTrial.$observer.withValue(SchemaTrial.Observer(begins: write)) { try await world.sync(1) }
         #expect(writes.withLock { $0 } == ["written", "written"])
         #expect(try await world.stores[1].prepareOutbox().schemaVersion == 3)
         #expect(try await world.rows(1, "SELECT title FROM todo").count == 2)
