@@ -31,8 +31,12 @@ public struct HistoryChange: Hashable, Sendable {
         let new = change.new
         if let old, let new {
             kind = .update
-            columns = layout.columns.indices.filter { old[$0] != new[$0] }
-                .map { Column(name: layout.columns[$0], old: old[$0], new: new[$0]) }
+            // One array, because pages of history are read often.
+            var changed: [Column] = []
+            for index in layout.columns.indices where old[index] != new[index] {
+                changed.append(Column(name: layout.columns[index], old: old[index], new: new[index]))
+            }
+            columns = changed
         } else {
             kind = old == nil ? .insert : .delete
             columns = layout.columns.indices.map { Column(name: layout.columns[$0], old: old?[$0], new: new?[$0]) }
