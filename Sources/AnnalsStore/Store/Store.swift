@@ -144,6 +144,9 @@ public final class Store: Sendable {
 
     /// Uses an app's own pool or queue, which the app can continue to use. The configuration's migrator and tables apply.
     ///
+    /// A `DatabaseQueue` on a file that is not in WAL mode, with GRDB's default `busyMode`, gets the configuration's `busyTimeout`.
+    /// Annals reads such a file to notice commits of other programs, and the queue's writes would fail if they met such a read.
+    ///
     /// - Throws: as `init(path:configuration:)`.
     public init(wrapping writer: any DatabaseWriter, configuration: Configuration = Configuration()) throws {
         path = DatabaseFile.path(of: writer)
@@ -151,7 +154,20 @@ public final class Store: Sendable {
         busyTimeout = BusyTimeout(configuration.busyTimeout)
         database = writer
         try checkFormat()
+        try waitForReads(of: writer)
         try prepare()
+    }
+
+    /// In WAL mode a read delays no commit.
+    private func waitForReads(of writer: any DatabaseWriter) throws {
+        guard case .immediateError = writer.configuration.busyMode else { return }
+        let milliseconds = min(configuration.busyTimeout.wholeMilliseconds, Int64(Int32.max))
+        try blocking("open") { database in
+            try database.writeWithoutTransaction { db in
+                guard try String.fetchOne(db, sql: "PRAGMA main.journal_mode") != "wal" else { return }
+                try db.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")
+            }
+        }
     }
 
     private func checkFormat() throws {

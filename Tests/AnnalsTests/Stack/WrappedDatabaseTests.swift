@@ -62,6 +62,20 @@ struct WrappedDatabaseTests {
         }
     }
 
+    @Test("gives a queue without WAL a busy timeout, because Annals reads the file beside it")
+    func busyTimeout() async throws {
+        let folder = try ScratchFolder()
+        func timeout(_ writer: any DatabaseWriter) throws -> Int? {
+            _ = try Store(wrapping: writer)
+            return try writer.writeWithoutTransaction { db in try Int.fetchOne(db, sql: "PRAGMA busy_timeout") }
+        }
+        var patient = GRDB.Configuration()
+        patient.busyMode = .timeout(3)
+        #expect(try timeout(DatabaseQueue(path: folder.file("queue"))) == 10_000)
+        #expect(try timeout(DatabaseQueue(path: folder.file("patient"), configuration: patient)) == 3_000)
+        #expect(try timeout(DatabasePool(path: folder.file("pool"))) == 0)
+    }
+
     @Test("joins a space with the functions and collations that the app gives its connections")
     func setUp() async throws {
         let folder = try ScratchFolder()
