@@ -39,7 +39,7 @@ extension HTTPRelay {
         let told = Mutex<(tag: String?, length: Int64)?>(nil)
         let running = Mutex(RunningDigest())
         var mayBeOther = earlier != nil
-        var patience = BusyTimeout()
+        var patience = TransferPatience()
         while true {
             // The last received byte is requested again, so that the request for a complete file gets a normal answer.
             let (tag, start) = state.withLock { $0.tag == nil ? (nil, 0) : ($0.tag, max(0, $0.length - 1)) }
@@ -129,7 +129,7 @@ extension HTTPRelay {
         // An earlier process may have sent parts of it.
         var offset: Int64? = size > WireLimits.snapshotPartBytes ? nil : 0
         var furthest: Int64 = 0
-        var patience = BusyTimeout()
+        var patience = TransferPatience()
         while true {
             do {
                 guard let start = offset else {
@@ -142,7 +142,7 @@ extension HTTPRelay {
                 guard let next = try await send(part, of: upload) else { return progress(size) }
                 if next > furthest {
                     furthest = next
-                    patience = BusyTimeout()
+                    patience = TransferPatience()
                 } else if next <= start {
                     try await patience.wait(after: .notARelay("it does not store the parts of a snapshot"), moved: false)
                 }
@@ -211,7 +211,7 @@ extension TransportError {
 }
 
 /// Limits the attempts and pauses of an interrupted transfer. The count restarts whenever the transfer makes progress.
-private struct BusyTimeout {
+private struct TransferPatience {
     private var tries = 0
     private var backoff = Backoff()
     private var time = ExchangePatience()
