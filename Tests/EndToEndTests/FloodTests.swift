@@ -24,6 +24,10 @@ import Testing
                 if let size = Self.residentKilobytes(program.id) { sizes.append(size) }
                 flood.endInput()
                 _ = try await flood.end()
+                // Otherwise the connections of two waves are open at once.
+                try await eventually("the relay closes the connections") {
+                    try await Self.openConnections(url, shop) < Self.connections / 4
+                }
             }
             // Other operating systems do not report it.
             guard let first = sizes.first, let last = sizes.last else { return }
@@ -54,6 +58,12 @@ import Testing
         "POST /v1/spaces/shop/push HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/vnd.annals.batch\r\nContent-Length: 1000000\r\n\r\nhalf",
         "\u{16}\u{3}\u{1}",
     ]
+
+    private static func openConnections(_ url: String, _ shop: Workshop) async throws -> Int {
+        let outcome = try await Program.run("curl", ["-s", "\(url)/metrics"], in: shop.path)
+        let line = try #require(outcome.lines.first { $0.hasPrefix("annals_relay_connections ") })
+        return try #require(line.split(separator: " ").last.flatMap { Int(Double($0) ?? 0) })
+    }
 
     private static func residentKilobytes(_ process: Int32) -> Int? {
         guard let text = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8) else { return nil }
