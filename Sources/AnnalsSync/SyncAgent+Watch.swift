@@ -80,6 +80,8 @@ extension SyncAgent {
                     isAsking = true
                 }
                 guard let notice = try await group.next() else { return }
+                // A commit after the pause can be noticed before the pause is.
+                if gate.isPaused { throw Paused() }
                 switch notice {
                 case .committed:
                     if let commits { group.addTask { [store] in try await Self.committed(commits, store) } }
