@@ -33,6 +33,11 @@ package struct TrackedTable: Hashable, Sendable {
         case retired
         /// Another program dropped the table.
         case dropped
+        /// The space has removed the table. The file still has it.
+        case leftover
+        /// The space has removed the table, or the outbox has the schema entry that removes it. The file does not have it: a table of that
+        /// name is another one.
+        case removed
     }
 
     package struct Key: Hashable, Codable, Sendable {
@@ -155,7 +160,27 @@ package struct TrackedTable: Hashable, Sendable {
     package static func rename(_ names: [(from: String, to: String)], _ db: Database) throws {
         let cases = names.map { "WHEN \(SQL.literal($0.from)) THEN \(SQL.literal($0.to))" }.joined(separator: " ")
         let old = names.map { SQL.literal($0.from) }.joined(separator: ", ")
-        try db.execute(sql: "UPDATE main.annals_tables SET name = CASE name \(cases) END WHERE name IN (\(old)) AND state <> 'dropped'")
+        try db.execute(
+            sql: """
+                UPDATE main.annals_tables SET name = CASE name \(cases) END
+                WHERE name IN (\(old)) AND state NOT IN ('dropped', 'leftover', 'removed')
+                """)
+    }
+
+    /// Ends the history of a table that the space has removed. Its lists stay readable.
+    ///
+    /// - Parameter first: the table's canonical name.
+    package static func noteRemoval(of first: String, _ db: Database) throws {
+        let lists = try fetchAll(db).filter { $0.first.table.isSameIdentifier(as: first) }
+        let isHere = lists.last?.state == .tracked || lists.last?.state == .leftover
+        for list in lists { try set(state: isHere ? .leftover : .removed, of: list.id, db) }
+    }
+
+    /// To be called when the store leaves its space.
+    package static func forgetRemovals(_ db: Database) throws {
+        for list in try fetchAll(db) where list.state == .leftover || list.state == .removed {
+            try set(state: .retired, of: list.id, db)
+        }
     }
 
     package static func delete(_ id: Int64, _ db: Database) throws {

@@ -41,6 +41,8 @@ package struct TrackedTables: Sendable {
     package let undeclared: [ReferenceSetting]
     /// Foreign keys of tables without history that refer to these tables.
     package private(set) var untrackedReferences: [UntrackedReference] = []
+    /// Tables without capture that the file has under the names of dropped or leftover tables.
+    private var untracked: [(name: String, list: TrackedTable)] = []
     /// For each table name its rank in an order that puts parents first, if the tables have such an order.
     package private(set) var order: [String: Int] = [:]
     /// Tables refer to each other in a cycle, or to themselves, with SET NULL or SET DEFAULT in it. SQLite's own check then misses
@@ -61,7 +63,34 @@ package struct TrackedTables: Sendable {
             undeclared: ReferenceTable.load(db))
         tables.untrackedReferences = try UntrackedReference.fetchAll(db, tracked: tracked.map(\.name))
         tables.layouts = Dictionary(all.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+        tables.untracked = try untracked(all, db)
         return tables
+    }
+
+    private static func untracked(_ all: [TrackedTable], _ db: Database) throws -> [(name: String, list: TrackedTable)] {
+        let newest = Dictionary(all.map { ($0.name.foldedIdentifier, $0) }, uniquingKeysWith: { $1 }).values
+        let ended = newest.filter { $0.state == .dropped || $0.state == .leftover }
+        guard !ended.isEmpty else { return [] }
+        return try SchemaReader(db).tables(named: ended.map(\.name).sorted()).compactMap { table in
+            ended.first { $0.name.isSameIdentifier(as: table.name) }.map { (table.name, $0) }
+        }
+    }
+
+    /// Tables that the space has removed and that are still in the file, without capture.
+    package var leftover: [(name: String, first: String)] {
+        untracked.filter { $0.list.state == .leftover }.map { ($0.name, $0.list.first.table) }
+    }
+
+    /// The last column list of a table that the space has, by its canonical name, if this store removed it or knows that it was removed.
+    package func dropped(first name: String) -> TrackedTable? {
+        let list = layouts?.values.filter { $0.first.table.isSameIdentifier(as: name) }.max { $0.id < $1.id }
+        switch list?.state {
+        // The space has the table again if the relay lost the removal.
+        case .leftover, .removed: return list
+        // Otherwise there is a table that cannot be tracked.
+        case .dropped where !untracked.contains { $0.list.id == list?.id }: return list
+        default: return nil
+        }
     }
 
     /// The same tables with other decisions about undeclared references.
@@ -70,6 +99,7 @@ package struct TrackedTables: Sendable {
             entries.map { ($0.id, $0.definition) }, canonicalNames: canonicalNames, undeclared: undeclared)
         tables.untrackedReferences = untrackedReferences
         tables.layouts = layouts
+        tables.untracked = untracked
         return tables
     }
 

@@ -32,9 +32,10 @@ struct Reachability {
     }
 
     /// If an address never was a relay, it is wrong. If it was one, the error may be temporary: a network that shows
-    /// its own page, or a certificate that must be renewed. A schema that the space refuses can be changed, here or in
-    /// the space. Until then local writes are captured.
+    /// its own page, or a certificate that must be renewed. A schema that the space refuses, or that is behind,
+    /// can be changed, here or in the space. Until then local writes are captured.
     func passes(_ error: AnnalsError) -> Bool {
-        error.isRetryable || error.code == .schemaRefused || ([.notARelay, .relayUnreachable].contains(error.code) && wasInTouch)
+        error.isRetryable || [.schemaRefused, .waitingForMigration].contains(error.code)
+            || ([.notARelay, .relayUnreachable].contains(error.code) && wasInTouch)
     }
 }

@@ -230,6 +230,26 @@ import Testing
         #expect(try await place.world.stores[0].verify().isEmpty)
     }
 
+    @Test(arguments: [0, 1])
+    func `a table that was removed in the lost part of the log is removed again`(first: Int) async throws {
+        var place = try await Place(2)
+        try await place.settle()
+        try place.backup()
+        try await place.world.stores[0].migrate(label: "v2", sql: "DROP TABLE item")
+        try place.write(1, "INSERT INTO note VALUES(1, 'lost'); INSERT INTO item VALUES(1, 1, 'mine')")
+        try await place.settle()
+        #expect(try await place.world.stores[1].status().removedTables == ["item"])
+        try place.restore()
+        try place.write(1, "INSERT INTO note VALUES(2, 'after')")
+        try await place.sync(first)
+        try await place.settle()
+        #expect(try await place.world.stores[1].status().removedTables == ["item"])
+        #expect(try await place.world.rows(1, "SELECT name FROM item") == [["mine".databaseValue]])
+        try place.write(1, "DROP TABLE item")
+        try await place.settle()
+        try await place.expectOne(["lost", "after"])
+    }
+
     @Test func `without being told to, a store stays as it is`() async throws {
         var place = try await Place(2)
         try await place.settle()

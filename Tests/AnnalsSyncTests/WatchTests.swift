@@ -210,6 +210,30 @@ struct WatchTests {
         #expect(try await running.world.stores[0].digest() == running.world.stores[1].digest())
     }
 
+    @Test("while the store waits for its migration, it continues to watch")
+    func waiting() async throws {
+        let world = Mutex<SyncedStores?>(nil)
+        let pauses = Mutex(0)
+        let running = try await Running(schema: "CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, v TEXT NOT NULL);") { _, _ in
+            guard let world = world.withLock({ $0 }) else { return }
+            let count = pauses.withLock { count in
+                count += 1
+                return count
+            }
+            if count == 3 { try world.outside(0, Self.rebuild("v TEXT")) }
+        }
+        _ = try await running.report()
+        world.withLock { $0 = running.world }
+        try await running.world.stores[1].migrate(label: "v2", sql: Self.rebuild("v TEXT"))
+        try running.world.outside(1, "INSERT INTO t VALUES ('a', NULL)")
+        try await running.world.sync(1)
+        _ = try await running.report()
+        try await running.end()
+        #expect(pauses.withLock { $0 } >= 3)
+        try await running.world.sync(0)
+        #expect(try await running.world.rows(0, "SELECT v FROM t") == [[.null]])
+    }
+
     private static func rebuild(_ column: String) -> String {
         """
         CREATE TABLE new(id TEXT PRIMARY KEY NOT NULL, \(column));

@@ -31,6 +31,7 @@ enum StatusPrint {
             "joinUnfinished": .bool(status.isJoinUnfinished),
             "schemaVersion": replica == nil ? .null : .integer(status.schemaVersion),
             "lacking": .array(status.missingSchema.map { .text($0) }), "removedColumns": .array(status.removedColumns.map { .text($0) }),
+            "removedTables": .array(status.removedTables.map { .text($0) }),
             "waitingForMigration": .bool(status.isWaitingForMigration),
             "historyShare": status.historyShare.map { .real(($0 * 10_000).rounded() / 10_000) } ?? .null,
             "retention": status.oldestToken == nil ? .null : .text(retention(status.retention)),
@@ -97,6 +98,10 @@ enum StatusPrint {
                 let names = status.removedColumns.map(PrintableText.of).joined(separator: ", ")
                 facts.append(
                     ("removed", "the space no longer has \(names): this store exchanges their values only with stores that have them too"))
+            }
+            if !status.removedTables.isEmpty {
+                let names = status.removedTables.map(PrintableText.of).joined(separator: ", ")
+                facts.append(("removed", "the space no longer has \(names): the rows stay in this file, and are not synced any more"))
             }
             if status.isWaitingForMigration {
                 let text = "waiting for migration: a delete may affect rows of tables that this store does not have"

@@ -20,6 +20,8 @@ public enum Refusal: Error, Hashable, Sendable {
     case generatedReference(parent: String)
     /// A table with the internal data of a migration tool or a framework. It is tracked if it is named explicitly.
     case bookkeeping(of: String)
+    /// The space has removed the table. It becomes a new table of the space if it is named explicitly.
+    case removedFromSpace
     /// A table of Annals.
     case own
     /// SQLite cannot compile writes to the table with the capture triggers on it; the value is SQLite's message.
@@ -72,6 +74,8 @@ public enum Refusal: Error, Hashable, Sendable {
             "its foreign key to \(parent) has a generated column, which a merge cannot maintain; use ordinary columns"
         case .bookkeeping(let owner):
             "it is an internal table of \(owner); name it to track it anyway"
+        case .removedFromSpace:
+            "the space has removed it; drop it, or name it to give it to the space as a new table"
         case .own:
             "it is one of Annals' own tables"
         case .cannotBeWritten(let words):

@@ -25,7 +25,9 @@ package struct TableRenames {
 
     /// Renames all tables at once, because they may have swapped names. In a joined store the renames go to the space later.
     package func run() throws -> [Drift.Finding] {
-        let renamed = try pending()
+        var renamed = try pending()
+        guard !renamed.isEmpty else { return [] }
+        try endCopies(&renamed)
         guard !renamed.isEmpty else { return [] }
         if try StoreSchema.isReplica(db) {
             try CanonicalNames.keep(ofTablesNamed: renamed.map(\.table.name), db)
@@ -35,6 +37,21 @@ package struct TableRenames {
         try TrackedTable.rename(renamed.map { ($0.table.name, $0.name) }, db)
         return renamed.filter { !$0.name.isSameIdentifier(as: $0.table.name) }
             .map { .tableRenamed(id: $0.table.id, from: $0.table.name, to: $0.name) }
+    }
+
+    /// Ends the history of tables with which a tool rebuilt another table: the other table was dropped, and this one got its name. The
+    /// space does not know this one. The history of the other table goes on (`Drift`).
+    private func endCopies(_ renamed: inout [(table: TrackedTable, name: String)]) throws {
+        guard try StoreSchema.isReplica(db), let space = try SpaceSchema.load(db) else { return }
+        let dropped = try TrackedTable.fetchAll(db).filter { $0.state == .dropped && space.table(named: $0.first.table) != nil }
+        try renamed.removeAll { copy in
+            guard space.table(named: copy.table.first.table) == nil, dropped.contains(where: { $0.name.isSameIdentifier(as: copy.name) })
+            else { return false }
+            try CaptureTriggers.remove(db, id: copy.table.id)
+            try Evictions.forget(db, copy.table.id)
+            try TrackedTable.set(state: .dropped, of: copy.table.id, db)
+            return true
+        }
     }
 }
 

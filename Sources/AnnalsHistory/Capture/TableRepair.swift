@@ -19,7 +19,7 @@ package struct TableRepair {
         guard let definition = try SchemaReader(db).table(name), definition.kind == .table else {
             try end(as: .dropped)
             report.findings.append(.tableDropped(table: table.name))
-            report.gaps.append(table.id)
+            report.dropped.append(table.id)
             return
         }
         if let reason = Refusal.ofTable(definition) {

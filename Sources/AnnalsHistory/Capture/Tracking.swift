@@ -231,6 +231,23 @@ public enum Tracking {
         return names
     }
 
+    /// Ends the history of tables that the space has removed. The tables and their history stay in the file. Older tokens expire, because
+    /// the rows at that time cannot be reconstructed after writes without capture.
+    ///
+    /// To be called after everything is recorded, in the same SQLite transaction.
+    ///
+    /// - Parameter tables: canonical names.
+    package static func release(_ tables: [String], _ db: Database) throws {
+        let newest = try TransactionTable(db).newest()
+        for list in try TrackedTable.fetchTracked(db) where tables.contains(where: { list.first.table.isSameIdentifier(as: $0) }) {
+            try CaptureTriggers.remove(db, id: list.id)
+            try Evictions.forget(db, list.id)
+            if let newest { try Drift.expire([list.id], before: newest, db) }
+        }
+        for table in tables { try TrackedTable.noteRemoval(of: table, db) }
+        try StoreSchema.noteSchemaVersion(db)
+    }
+
     /// Whether another program dropped only `annals_meta`, or everything except the triggers.
     package static func hasRemains(_ db: Database) throws -> Bool {
         try OwnTables.history.dropFirst().allSatisfy { try db.tableExists($0) } || !OrphanedTriggers(db).tables.isEmpty

@@ -26,9 +26,11 @@ package struct TrackingPlan {
         case .all:
             let tables = try reader.tables()
             let isCoreData = tables.contains { $0.name == "Z_PRIMARYKEY" } && tables.contains { $0.name == "Z_METADATA" }
+            let leftover = try TrackedTable.fetchAll(db).filter { $0.state == .leftover }.map(\.name.foldedIdentifier)
             entries = try tables.map { table in
                 let owner = Bookkeeping.owner(of: table.name, isCoreData: isCoreData)
-                return Self.entry(table, tracked, try owner.map(Refusal.bookkeeping(of:)) ?? Self.ownNames(table, isReplica, db))
+                let reason: Refusal? = leftover.contains(table.name.foldedIdentifier) ? .removedFromSpace : nil
+                return Self.entry(table, tracked, try reason ?? owner.map(Refusal.bookkeeping(of:)) ?? Self.ownNames(table, isReplica, db))
             }
         case .tables(let names):
             entries = []

@@ -142,15 +142,15 @@ package enum TransactionRecorder {
     ) throws -> (number: Int64?, drift: Drift.Report) {
         let drift = try Drift.repairIfNeeded(db)
         var spans = try openSpans(db, disordered: drift.disordered)
-        if drift.gaps.isEmpty, try changedNothing(spans, db) {
+        if drift.expired.isEmpty, try changedNothing(spans, db) {
             try discard(spans, db)
             spans = []
         }
-        guard !spans.isEmpty || !drift.gaps.isEmpty || always else { return (nil, drift) }
+        guard !spans.isEmpty || !drift.expired.isEmpty || always else { return (nil, drift) }
         let info = try makeInfo(spans)
         let number = try record(db, spans: spans, info: info, process: environment.processName)
         // A gap needs its own transaction. Otherwise no token would follow it.
-        try Drift.expire(drift.gaps, before: number, db)
+        try Drift.expire(drift.expired, before: number, db)
         if !drift.gaps.isEmpty { try UnverifiedRows.note(db) }
         try environment.didRecord(db, info, number)
         return (number, drift)

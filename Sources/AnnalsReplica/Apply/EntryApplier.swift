@@ -92,7 +92,8 @@ package struct EntryApplier {
         while let reference = try reader.nextTable() {
             guard let layout = part.layouts[reference] else { throw MergeError.unknownLayout(reference) }
             let keep = kept?.missingSchema.touches(layout.name) ?? false ? keep : nil
-            let inUse = try kept?.missingSchema.has(table: layout.name) ?? false ? nil : tableInUse(layout)
+            let isElsewhere = try kept?.missingSchema.has(table: layout.name) ?? false || session.ignores(layout.name)
+            let inUse = try isElsewhere ? nil : tableInUse(layout)
             let key = try LayoutKey(layout, inUse?.table.first ?? session.spaceTable(layout.name))
             try reader.bytes.withUnsafeBytes { bytes in
                 while try reader.nextChange(into: &change) {

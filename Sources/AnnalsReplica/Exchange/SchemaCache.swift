@@ -52,6 +52,7 @@ package final class SchemaCache: Sendable {
         guard let space = try SpaceSchema.load(db) else { return SchemaComparison() }
         let comparison = try SchemaComparison(tables(db), space, missingSchema: MissingSchema.load(db), renames: SpaceRename.waiting(db))
         try comparison.checkRenames { try PendingSchemaEntries.entries(db) }
+        try comparison.checkRebuilds({ try PendingSchemaEntries.entries(db) }, { try SchemaReader(db).tables() })
         compared.withLock { $0 = Compared(version: version, spaceVersion: spaceVersion, comparison: comparison) }
         return comparison
     }

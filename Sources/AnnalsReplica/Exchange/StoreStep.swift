@@ -57,6 +57,18 @@ package struct StoreStep {
         try schema.comparison(db)
     }
 
+    /// Ends the history of tables that the space has removed.
+    ///
+    /// - Parameters:
+    ///   - tables: canonical names.
+    ///   - schemas: With `take`, the tables are dropped if nothing uses them.
+    package func release(_ tables: [String], _ schemas: NewSchemas) throws {
+        guard !tables.isEmpty else { return }
+        try Tracking.release(tables, db)
+        schema.forget()
+        if try schemas.takes(db) { _ = try SchemaAdoption.drop(tables.map { SpaceRemoval(table: $0) }, db, self) }
+    }
+
     /// To be called after the missing schema was changed.
     package func forgetComparison() {
         schema.forget()

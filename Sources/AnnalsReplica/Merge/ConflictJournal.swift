@@ -98,12 +98,9 @@ package enum ConflictJournal {
         return try GRDB.Row.fetchAll(db, sql: "SELECT * FROM annals_conflicts ORDER BY id").map { try conflict($0, names) }
     }
 
-    /// The conflict with this id in this store.
-    package static func find(_ db: Database, _ id: Int64, _ tables: TrackedTables) throws -> Conflict? {
-        let names = tables.localNames
-        return try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_conflicts WHERE id = ?", arguments: [id]).map {
-            try conflict($0, names)
-        }
+    /// The conflict with this id in this store, under canonical names.
+    package static func find(_ db: Database, _ id: Int64) throws -> Conflict? {
+        try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_conflicts WHERE id = ?", arguments: [id]).map { try conflict($0, NameMap()) }
     }
 
     /// Records a person's decision. Does nothing if the journal does not hold the conflict any more.
@@ -116,6 +113,18 @@ package enum ConflictJournal {
             ])
     }
 
+    /// Conflicts of a table that the space has removed wait for nobody.
+    ///
+    /// - Parameter table: its canonical name.
+    static func settle(_ db: Database, removedTable table: String) throws {
+        try db.execute(
+            sql: "UPDATE annals_conflicts SET resolved = \(removed) WHERE name = ? COLLATE NOCASE AND waits AND resolved = 0",
+            arguments: [table])
+    }
+
+    /// Beside the choices of `ConflictResolution`, which are stored as 1, 2 and 3.
+    private static let removed = 4
+
     /// Deletes entries that the relay received before a time, in milliseconds since 1970. A trial only counts them.
     package static func purge(_ db: Database, before moment: Int64, force: Bool, isTrial: Bool = false) throws -> Int {
         let old = """
@@ -127,8 +136,8 @@ package enum ConflictJournal {
         return count
     }
 
-    /// Returns at most `limit` conflicts with a higher id than `after`, in the order of their ids.
-    package static func page(_ db: Database, _ names: NameMap, after: Int64, limit: Int, onlyUnresolved: Bool) throws -> [Conflict] {
+    /// Returns at most `limit` conflicts with a higher id than `after`, in the order of their ids, under canonical names.
+    package static func page(_ db: Database, after: Int64, limit: Int, onlyUnresolved: Bool) throws -> [Conflict] {
         try GRDB.Row.fetchAll(
             db,
             sql: """
@@ -136,7 +145,7 @@ package enum ConflictJournal {
                 WHERE id > ? AND (waits AND resolved = 0 OR NOT ?)
                 ORDER BY id LIMIT ?
                 """, arguments: [after, onlyUnresolved, limit]
-        ).map { try conflict($0, names) }
+        ).map { try conflict($0, NameMap()) }
     }
 
     /// Marks entries as seen by a person in this store.
@@ -199,6 +208,14 @@ public struct Conflict: Sendable {
 
     /// Whether it still waits for a person: its policy is `manual`, and it is not resolved. Other policies settle conflicts.
     public var isWaiting: Bool { entry.waitsForPerson && !isResolved }
+}
+
+extension Conflict {
+    package func renamed(_ names: NameMap) -> Conflict {
+        var renamed = self
+        renamed.entry = entry.renamed(names)
+        return renamed
+    }
 }
 
 extension JournalEntry {

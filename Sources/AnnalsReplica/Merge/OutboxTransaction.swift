@@ -33,6 +33,7 @@ package struct OutboxTransaction {
         var journal: [JournalEntry] = []
         var last: (layout: TableLayout, table: RowTable, inUse: LayoutInUse)?
         try content.forEachChange { layout, change in
+            if try last?.layout != layout && session.ignores(layout.name) { return }
             let known = last?.layout == layout ? last : nil
             let table = try known?.table ?? session.table(first: layout.name)
             let inUse = try known?.inUse ?? session.layoutInUse(layout, in: table)
@@ -42,7 +43,7 @@ package struct OutboxTransaction {
             if case .update(_, let columns) = change, columns.isEmpty { return }
             changes.append(TableChange(table: table.name, change: change, mark: mark))
         }
-        let rest = try content.rest { entries, _ in journal += entries }
+        let rest = try content.rest { entries, _ in journal += try entries.filter { try !session.ignores($0.table) } }
         decisions = UserDecisions(rest)
         schema = rest.schema
         self.changes = changes

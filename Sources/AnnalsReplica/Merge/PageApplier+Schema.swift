@@ -1,4 +1,4 @@
-import AnnalsCore
+package import AnnalsCore
 import AnnalsHistory
 import AnnalsMerge
 package import AnnalsRows
@@ -49,15 +49,15 @@ extension PageApplier {
             db, spans: spans, info: info, origin: .imported, process: process, replica: .nobody, position: state.position)
     }
 
-    /// The schema entries of a page, up to the first that cannot be read. Nothing is applied.
-    package func schemas(of page: Page) throws -> [SchemaEntry] {
+    /// The schema entries of a page with the first positions of their frames, up to the first that cannot be read. Nothing is applied.
+    package func schemas(of page: Page) throws -> [(entry: SchemaEntry, frame: Position)] {
         let ahead = try Outbox.ahead(db)
         let kept = try BufferedParts.last(db, inLogUpTo: page.head)
         let entries = try Entries(page, after: state.position, kept: kept, ahead: ahead, digests: [:], state, AuthorChains(db))
-        var schemas: [SchemaEntry] = []
-        func note(_ content: TransactionParts, _ footprint: Footprint) throws {
+        var schemas: [(SchemaEntry, Position)] = []
+        func note(_ content: TransactionParts, _ footprint: Footprint, _ frame: LogFrame) throws {
             guard Self.mayBringSchema(footprint, cipher), let entry = try content.rest({ _, _ in }).schema else { return }
-            schemas.append(entry)
+            schemas.append((entry, frame.firstPosition))
         }
         do {
             for source in entries.sources {
@@ -66,12 +66,12 @@ extension PageApplier {
                 case .parts(let parts):
                     guard let frame = parts.frames.last else { break }
                     let footprint = try BatchHeader.parse(frame.batch).certificates[0].footprint
-                    try note(PulledParts(db, parts, state, cipher).content, footprint)
+                    try note(PulledParts(db, parts, state, cipher).content, footprint, frame)
                 case .batch(let frame, let indices):
                     let batch = try SealedEntry.open(frame.batch, at: frame.firstPosition, state, cipher)
                     for index in indices {
                         let footprint = batch.header.certificates[index].footprint
-                        try note(TransactionParts(try batch.body(index), layouts: batch.layouts), footprint)
+                        try note(TransactionParts(try batch.body(index), layouts: batch.layouts), footprint, frame)
                     }
                 }
             }
@@ -79,6 +79,33 @@ extension PageApplier {
             // Applying the page fails at the same entry, and names it.
         }
         return schemas
+    }
+
+    /// The part of a page before the first frame with a schema entry for which the store must change first. If this is the first frame, the
+    /// whole page, with the tracked tables that it removes. They must be released before the page is applied.
+    ///
+    /// Transactions after the removal may delete parents of the table's rows, because their authors do not have the table. So the table
+    /// must not be tracked when they are applied. Until then its rows get the changes of the log.
+    ///
+    /// - Throws: `StricterTables` as the underlying error if the first frame removes constraints that this store still has.
+    package func beforeSchemaChange(_ page: Page) throws -> (page: Page, removed: [String]) {
+        guard let tried = attempt.tried, var space = try SpaceSchema.load(db) else { return (page, []) }
+        var removed: [String] = []
+        for (entry, frame) in try schemas(of: page) where entry.version > 1 {
+            guard let additions = try? SchemaAdditions(entry, to: space, tried: tried) else { break }
+            let stricter = StricterTables(session.registry, additions, before: space)
+            space.add(additions)
+            let tables = additions.removals.filter { $0.column == nil && session.registry.table(first: $0.table) != nil }.map(\.table)
+            guard !tables.isEmpty || stricter != nil else { continue }
+            guard frame == page.frames.first?.firstPosition else {
+                var part = page
+                part.frames = page.frames.filter { $0.firstPosition < frame }
+                return (part, removed)
+            }
+            if let stricter { throw stricter.error }
+            removed += tables
+        }
+        return (page, removed)
     }
 
     /// Whether a transaction may carry a schema entry. Schema entries have a special hash in the footprint, so that they conflict.
@@ -209,9 +236,12 @@ extension SpaceSchema {
         var missingSchema = try MissingSchema.current(db, space, session.registry)
         // The deferred cells of tables and columns that the store got meanwhile are not in its rows yet.
         missingSchema.keep(before)
-        for removal in additions.removals where missingSchema.has(removal.column, of: removal.table) {
-            missingSchema.remove(removal.column, of: removal.table)
-            try DeferredCells.forget(db, removal.table, columns: [removal.column])
+        for removal in additions.removals where removal.column == nil {
+            try ConflictJournal.settle(db, removedTable: removal.table)
+        }
+        for removal in additions.removals where missingSchema.has(removal) {
+            missingSchema.remove(removal)
+            try DeferredCells.forget(db, removal.table, columns: removal.column.map { [$0] })
         }
         if missingSchema != before {
             try MissingSchema.createTables(db)

@@ -7,6 +7,8 @@ package struct PageAttempt {
     /// The whole outbox is undone and repeated. If an entry does not fit rows with unsent changes, its footprint may claim less than
     /// it changes. Then certification finds no conflict with the outbox.
     package var undoesOutbox = false
+    /// What differed in the tables that were rebuilt last, because the space has removed constraints; nil if none was.
+    package var rebuilt: String?
 
     package init(tried: SchemaTrialResults? = nil, undoesOutbox: Bool = false) {
         self.tried = tried

@@ -164,6 +164,10 @@ package struct FollowingRelay {
         var isSame = true
         try content.forEachChange { layout, change in
             guard !missingSchema.touches(layout.name) else { throw Self.behindSchema(unit.position) }
+            guard try !session.ignores(layout.name) else {
+                isSame = false
+                return
+            }
             let table = try session.table(first: layout.name)
             let inUse = try session.layoutInUse(layout, in: table)
             isSame = isSame && inUse.isSame

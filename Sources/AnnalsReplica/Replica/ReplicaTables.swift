@@ -35,6 +35,7 @@ package enum ReplicaTables {
             let names = tables.localNames
             try ReferenceTable.save(tables.undeclared.map { $0.renamed(names) }, db)
         }
+        try TrackedTable.forgetRemovals(db)
         for table in OwnTables.replica + OwnTables.replicaOnDemand { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
         try RenumberedRows.dropIfEmpty(db)
         let meta = Meta(db)

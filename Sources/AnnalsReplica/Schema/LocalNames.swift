@@ -15,7 +15,10 @@ package struct LocalNames {
         let reader = SchemaReader(db)
         for table in additions.tables {
             let wanted = [space.present(table.name), table.name]
-            let name = wanted.first { tables.table(named: $0) == nil } ?? NewNames.free(table.name) { tables.table(named: $0) == nil }
+            func isFree(_ name: String) -> Bool {
+                tables.table(named: name) == nil && !tables.leftover.contains { $0.name.isSameIdentifier(as: name) }
+            }
+            let name = wanted.first(where: isFree) ?? NewNames.free(table.name, isFree)
             let columns = Self.names(of: table.columns.map(\.name), in: table.name, space, beside: table.generatedColumns.map(\.name))
             map.add(table.name, as: name, columns: columns)
         }

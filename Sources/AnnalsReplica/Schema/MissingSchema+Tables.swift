@@ -3,12 +3,12 @@ import AnnalsSchema
 import GRDB
 
 extension MissingSchema {
-    /// The tables and columns that the space has and the store lacks. A column whose removal waits in the outbox is not missing: as
-    /// missing, it would seem never to have been here, and the removal would not be sent.
+    /// The tables and columns that the space has and the store lacks. A table or column whose removal waits in the outbox is not missing:
+    /// as missing, it would seem never to have been here, and the removal would not be sent.
     static func current(_ db: Database, _ space: SpaceSchema, _ tables: TrackedTables) throws -> MissingSchema {
         var missingSchema = between(space, tables)
         for removal in try PendingSchemaEntries.entries(db).flatMap(\.removals) {
-            missingSchema.remove(removal.column, of: removal.table)
+            missingSchema.remove(removal)
         }
         return missingSchema
     }

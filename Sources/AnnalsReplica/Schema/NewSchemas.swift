@@ -12,8 +12,13 @@ public enum NewSchemas: String, Sendable, CaseIterable {
 }
 
 extension NewSchemas {
+    /// Whether Annals makes the schema changes of the log in this store.
+    package func takes(_ db: Database) throws -> Bool {
+        try self == .take || self == .asSpaceSays && Self.ofSpace(db) == .take
+    }
+
     /// The setting of the space's policies; see `PolicySetting.Aspect.schema`.
-    package static func ofSpace(_ db: Database) throws -> NewSchemas {
+    private static func ofSpace(_ db: Database) throws -> NewSchemas {
         let setting = try PolicyTable.load(db).last { $0.setting.aspect == .schema }
         return setting.flatMap { NewSchemas(rawValue: $0.setting.policy) } ?? .wait
     }

@@ -97,15 +97,20 @@ extension OutboxFiller {
         builder.bring(entry)
         try Outbox.append(db, builder.finish())
         try PendingSchemaEntries.note(db, info.id, .schema)
+        for removal in entry.removals where removal.column == nil { try TrackedTable.noteRemoval(of: removal.table, db) }
         return info.id
     }
 
     /// The entry that carries the additions; nil if the pending entries carry all of them.
     package func entry(of additions: SchemaAdditions) throws -> SchemaEntry? {
-        let told = try PendingSchemaEntries.entries(db)
-        let missing = additions.missing(in: told)
+        let pending = try PendingSchemaEntries.entries(db)
+        var missing = additions.missing(in: pending)
+        try missing.relaxed.removeAll { table in
+            guard let last = pending.last(where: { $0.redeclares(table.name) }) else { return false }
+            return try CanonicalStatements(db, tables).statements(of: table.name).allSatisfy(last.statements.contains)
+        }
         guard !missing.isEmpty else { return nil }
-        let version = max(try SpaceSchema.version(db), told.map(\.version).max() ?? 1) + 1
+        let version = max(try SpaceSchema.version(db), pending.map(\.version).max() ?? 1) + 1
         return try missing.entry(version: version, db, in: tables)
     }
 }

@@ -39,8 +39,10 @@ package final class RebuiltTables {
         guard try StoreSchema.exists(db), var list = try list(of: name), var definition = try SchemaReader(db).table(name) else { return }
         let isMoved = isDropped && !list.name.isSameIdentifier(as: name)
         if !isMoved, try Drift.isSuspected(db) {
-            let found = try Drift.repairIfNeeded(db)
+            // A repair of a table that was put aside would begin a new history of it.
+            let found = try Drift.repairIfNeeded(db, except: aside.map(\.list.id))
             drift.gaps += found.gaps + found.disordered
+            drift.dropped += found.dropped
             guard let again = try self.list(of: name), let table = try SchemaReader(db).table(name) else { return }
             (list, definition) = (again, table)
         }

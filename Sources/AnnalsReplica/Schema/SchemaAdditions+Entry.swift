@@ -22,9 +22,15 @@ extension SchemaAdditions {
             let key = table.map { table in table.primaryKey.map { table.columns[$0].name } } ?? []
             tracked.append(TableLayout(name: change.table, columns: key + change.columns.map(\.name), key: Array(key.indices)))
         }
-        try Self.checkForReceivers(statements)
-        statements += removals.map(\.statement) + renames.map(\.statement)
-        return SchemaEntry(version: version, statements: statements, tracked: tracked, isBreaking: false)
+        statements += removals.filter { $0.column != nil }.map(\.statement)
+        for table in relaxed {
+            statements.append(SpaceRemoval(table: table.name).statement)
+            statements += try CanonicalStatements(db, own).statements(of: table.name)
+        }
+        statements += removals.filter { $0.column == nil }.map(\.statement) + renames.map(\.statement)
+        let entry = SchemaEntry(version: version, statements: statements, tracked: tracked, isBreaking: false)
+        try Self.checkForReceivers(entry.declarations)
+        return entry
     }
 }
 
@@ -49,8 +55,15 @@ extension SchemaAdditions {
         self.init()
         for table in space.tables { try db.execute(sql: Self.outline(table)) }
         renames = entry.renames.filter { rename in Self.isKnown(rename, space, entry) }
-        removals = space.possible(entry.removals)
-        for sql in entry.declarations {
+        removals = space.possible(entry.removals.filter { $0.column != nil })
+        for sql in entry.statements where SpaceRename(statement: sql) == nil {
+            if let removal = SpaceRemoval(statement: sql) {
+                // The statements that create it again come next.
+                if removal.column == nil, entry.redeclares(removal.table) {
+                    try db.execute(sql: "DROP TABLE IF EXISTS \(SQL.quote(removal.table))")
+                }
+                continue
+            }
             do {
                 let statement = try db.makeStatement(sql: sql)
                 try statement.execute()
@@ -88,6 +101,16 @@ extension SchemaAdditions {
             }
             self.columns.append(Columns(table: known.name, columns: columns, foreignKeys: keys, checks: checks))
         }
+        var later = space
+        later.add(self)
+        for known in later.tables where entry.redeclares(known.name) {
+            guard let table = try reader.table(known.name), table.columns.allSatisfy({ known.columnIndex(of: $0.name) != nil }),
+                later.isRelaxed(table)
+            else { continue }
+            relaxed.append(table)
+            statements[known.name] = try Self.statements(of: table.name, db)
+        }
+        removals += later.with(relaxed).possible(entry.removals.filter { $0.column == nil })
     }
 
     /// Renames of unknown tables and columns are ignored.

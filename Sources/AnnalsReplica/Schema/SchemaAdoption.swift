@@ -43,15 +43,16 @@ package enum SchemaAdoption {
         try names.save(additions, db)
     }
 
-    /// Drops columns that the space has removed. Columns that an index, a view or a trigger of this store uses stay.
+    /// Drops tables and columns that the space has removed. Those that an index, a view, a trigger or a foreign key of this store uses
+    /// stay.
     ///
-    /// - Returns: Whether a column was dropped.
-    package static func drop(_ columns: [ColumnRemoval], _ db: Database, _ step: StoreStep) throws -> Bool {
-        var isDropped = false
-        for removal in columns {
-            guard let table = try TrackedTables.load(db).table(first: removal.table),
-                let index = table.first.columnIndex(of: removal.column)
-            else { continue }
+    /// - Returns: Whether anything was dropped.
+    package static func drop(_ removals: [SpaceRemoval], _ db: Database, _ step: StoreStep) throws -> Bool {
+        var isDropped = try dropTables(removals.filter { $0.column == nil }.map(\.table), db)
+        for removal in removals {
+            guard let column = removal.column else { continue }
+            let tables = try TrackedTables.load(db)
+            guard let table = tables.table(first: removal.table), let index = table.first.columnIndex(of: column) else { continue }
             let name = table.definition.name
             let sql = "ALTER TABLE main.\(SQL.quote(name)) DROP COLUMN \(SQL.quote(table.definition.columns[index].name))"
             do {
@@ -72,6 +73,34 @@ package enum SchemaAdoption {
             try step.recordExternal()
         }
         return isDropped
+    }
+
+    /// Repeats until nothing changes, because dropping one table can remove the last reference to another one.
+    private static func dropTables(_ removed: [String], _ db: Database) throws -> Bool {
+        var isDropped = false
+        while true {
+            let leftover = try TrackedTables.load(db).leftover.filter { table in
+                try removed.contains { table.first.isSameIdentifier(as: $0) } && !isUsed(table.name, db)
+            }
+            guard !leftover.isEmpty else { return isDropped }
+            for table in leftover { try db.execute(sql: "DROP TABLE main.\(SQL.quote(table.name))") }
+            isDropped = true
+        }
+    }
+
+    /// Whether a view or trigger names the table, or another table refers to it.
+    private static func isUsed(_ table: String, _ db: Database) throws -> Bool {
+        let sql = """
+            SELECT sql FROM main.sqlite_master
+            WHERE type IN ('trigger', 'view') AND tbl_name <> ?1 COLLATE NOCASE AND name NOT LIKE 'annals\\_%' ESCAPE '\\'
+            """
+        let isNamed = try String.fetchAll(db, sql: sql, arguments: [table]).contains { text in
+            SQLToken.all(in: text).contains { $0.name?.isSameIdentifier(as: table) ?? false }
+        }
+        return try isNamed
+            || SchemaReader(db).tables().contains { other in
+                !other.name.isSameIdentifier(as: table) && other.foreignKeys.contains { $0.parentTable.isSameIdentifier(as: table) }
+            }
     }
 
     private static func execute(_ sql: String, _ db: Database) throws {

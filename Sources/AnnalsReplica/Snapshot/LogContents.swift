@@ -39,7 +39,9 @@ package struct LogContents: Sendable {
         ) {
             differences.append("the history of the space's schema")
         }
-        if space.removed ?? [:] != clone.space.removed ?? [:] { differences.append("the columns that the space removed") }
+        if space.removed ?? [:] != clone.space.removed ?? [:] || space.removedTables ?? [] != clone.space.removedTables ?? [] {
+            differences.append("the tables and columns that the space removed")
+        }
         if policies != clone.policies { differences.append("the space's policies") }
         if references != clone.references { differences.append("the references that the space added") }
         if !Set(authors.keys).union(clone.authors.keys).allSatisfy({ isAlike(authors[$0], clone.authors[$0]) }) {

@@ -35,8 +35,9 @@ package enum SnapshotFile {
         package var added: [String: [String]] = [:]
         /// The values of rows that are older than an added column, as SQL, where the file's tables declare no default for it.
         package var fills: [String: [String: String]] = [:]
-        /// The columns that replicas removed; see `SpaceSchema`.
+        /// The columns and tables that replicas removed; see `SpaceSchema`.
         package var removed: [String: Set<String>] = [:]
+        package var removedTables: Set<String> = []
         /// Each author's newest entry up to the position.
         package var authors: [ReplicaID: AuthorChains.Link?] = [:]
         /// The digest of the rows; see `StoreDigest`.
@@ -48,7 +49,7 @@ package enum SnapshotFile {
             position: Position, lineage: Lineage, tracked: [String], canonicalNames: [String: CanonicalNames.Names] = [:],
             presentNames: [String: SpaceSchema.CurrentNames]? = nil, time: HybridTime, highestKeys: [String: Int64],
             schemaVersion: Int64 = 1, added: [String: [String]] = [:], fills: [String: [String: String]] = [:],
-            removed: [String: Set<String>] = [:], authors: [ReplicaID: AuthorChains.Link?] = [:],
+            removed: [String: Set<String>] = [:], removedTables: Set<String> = [], authors: [ReplicaID: AuthorChains.Link?] = [:],
             rows: Digest = Digest.zero, logDigest: Digest? = nil
         ) {
             self.position = position
@@ -62,6 +63,7 @@ package enum SnapshotFile {
             self.added = added
             self.fills = fills
             self.removed = removed
+            self.removedTables = removedTables
             self.authors = authors
             self.rows = rows
             self.logDigest = logDigest
@@ -121,6 +123,7 @@ package enum SnapshotFile {
             facts.append(("added", try JSONEncoder().encode(contents.added)))
             if !contents.fills.isEmpty { facts.append(("fills", try JSONEncoder().encode(contents.fills))) }
             if !contents.removed.isEmpty { facts.append(("removed", try JSONEncoder().encode(contents.removed))) }
+            if !contents.removedTables.isEmpty { facts.append(("removed_tables", try JSONEncoder().encode(contents.removedTables))) }
         }
         if let names = contents.presentNames { facts.append(("names", try JSONEncoder().encode(names))) }
         for name in contents.tracked {
@@ -240,7 +243,10 @@ package enum SnapshotFile {
             } ?? [:],
             removed: try facts["removed"].flatMap(Data.fromDatabaseValue).map {
                 try JSONDecoder().decode([String: Set<String>].self, from: $0)
-            } ?? [:], rows: rows,
+            } ?? [:],
+            removedTables: try facts["removed_tables"].flatMap(Data.fromDatabaseValue).map {
+                try JSONDecoder().decode(Set<String>.self, from: $0)
+            } ?? [], rows: rows,
             logDigest: facts["log"].flatMap(digest))
     }
 

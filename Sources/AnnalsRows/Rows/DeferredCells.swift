@@ -98,7 +98,11 @@ package final class DeferredCells {
         try finish()
     }
 
-    package static func forget(_ db: Database, _ table: String, columns: [String]) throws {
+    /// - Parameter columns: nil for all cells of the table.
+    package static func forget(_ db: Database, _ table: String, columns: [String]?) throws {
+        guard let columns else {
+            return try db.execute(sql: "DELETE FROM annals_kept WHERE name = ?", arguments: [table.foldedIdentifier])
+        }
         for column in columns {
             try db.execute(
                 sql: "DELETE FROM annals_kept WHERE name = ? AND column_name = ?",

@@ -70,6 +70,13 @@ package final class MergeSession {
         return space??.table(named: name)
     }
 
+    /// Whether changes of the table with this canonical name concern no table of this store: the space has removed the table, or this
+    /// store has.
+    package func ignores(_ name: String) throws -> Bool {
+        guard registry.table(first: name) == nil, !(kept?.missingSchema.has(table: name) ?? false) else { return false }
+        return try spaceTable(name) != nil || space??.isRemoved(name) ?? false
+    }
+
     /// Maps the columns of an author's layout, in canonical names, to the local column indexes.
     ///
     /// Cells of a column that this store or the space has removed are left out.

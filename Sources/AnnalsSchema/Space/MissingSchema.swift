@@ -5,8 +5,7 @@ package import GRDB
 /// The tables and columns that the space's schema has and this store's schema lacks, because the store has not migrated yet.
 ///
 /// A table or column is in this set from the entry that added it until the store has it and has the log's rows in it. If the space
-/// has a table that neither the store nor this set has, another program dropped it, and the store does not sync. If it has such a
-/// column, this store removed it, and the space learns that; see `ColumnRemoval`.
+/// has a table or column that neither the store nor this set has, this store removed it, and the space learns that; see `SpaceRemoval`.
 package struct MissingSchema: Hashable, Sendable {
     /// Canonical names, case-folded so that equal names are equal strings.
     package private(set) var tables: Set<String> = []
@@ -40,9 +39,20 @@ package struct MissingSchema: Hashable, Sendable {
         columns[table.foldedIdentifier, default: []].insert(column.foldedIdentifier)
     }
 
-    package mutating func remove(_ column: String, of table: String) {
-        columns[table.foldedIdentifier]?.remove(column.foldedIdentifier)
-        if columns[table.foldedIdentifier]?.isEmpty ?? false { columns[table.foldedIdentifier] = nil }
+    package mutating func remove(_ removal: SpaceRemoval) {
+        let table = removal.table.foldedIdentifier
+        guard let column = removal.column else {
+            tables.remove(table)
+            columns[table] = nil
+            return
+        }
+        columns[table]?.remove(column.foldedIdentifier)
+        if columns[table]?.isEmpty ?? false { columns[table] = nil }
+    }
+
+    /// Whether the store lacks the table, or the column.
+    package func has(_ removal: SpaceRemoval) -> Bool {
+        removal.column.map { has($0, of: removal.table) } ?? touches(removal.table)
     }
 
     /// Adds what another set has.

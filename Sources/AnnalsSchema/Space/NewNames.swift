@@ -9,7 +9,7 @@ package import GRDB
 /// 2. Otherwise it gets its own name, unless that is already the canonical name of something else, because the name is reused.
 /// 3. Otherwise it gets its name with a suffix. Two programs that make the same change choose the same suffix.
 ///
-/// A column that was removed and added again is another column, so it gets a suffix too.
+/// A table or column that was removed and added again is another one, so it gets a suffix too.
 package struct NewNames {
     private let db: Database
     private let space: SpaceSchema?
@@ -62,8 +62,12 @@ package struct NewNames {
 
     /// The canonical name of a newly tracked table.
     package func table(_ name: String) throws -> String {
-        let taken = try TrackedTable.fetchTracked(db).filter { !$0.name.isSameIdentifier(as: name) }.map(\.first.table)
-        func isFree(_ name: String) -> Bool { !taken.contains { $0.isSameIdentifier(as: name) } }
+        let taken = try TrackedTable.fetchAll(db).filter { list in
+            list.state == .tracked && !list.name.isSameIdentifier(as: name) || list.state == .leftover || list.state == .removed
+        }.map(\.first.table)
+        func isFree(_ name: String) -> Bool {
+            !taken.contains { $0.isSameIdentifier(as: name) } && !(space?.isRemoved(name) ?? false)
+        }
         let others = space?.tables.map(\.name) ?? []
         if let known = others.first(where: { isFree($0) && space?.present($0).isSameIdentifier(as: name) ?? false }) { return known }
         if isFree(name) { return name }

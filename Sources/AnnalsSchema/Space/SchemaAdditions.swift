@@ -4,7 +4,7 @@ package import AnnalsWire
 package import GRDB
 
 /// The difference between a schema and an older one, if rows of the older schema stay valid: new tables, new columns that have a
-/// default, and columns that were removed.
+/// default, and tables, columns and constraints that were removed.
 ///
 /// Replicas that lack them continue to sync; see `SchemaComparison`. All names are canonical names, except the new names in
 /// renames.
@@ -37,13 +37,19 @@ package struct SchemaAdditions: Hashable, Sendable {
     package var tables: [DeclaredTable] = []
     package var columns: [Columns] = []
     package var renames: [SpaceRename] = []
-    package var removals: [ColumnRemoval] = []
+    package var removals: [SpaceRemoval] = []
+    /// New declarations of tables that have fewer constraints: NOT NULL, UNIQUE, CHECK and foreign keys. A declaration may also lack
+    /// columns that had such a constraint, and it has the new columns.
+    ///
+    /// Each row that satisfies the old declaration satisfies the new one. A replica with the old declaration applies no entry after this
+    /// one before it is migrated.
+    package var relaxed: [DeclaredTable] = []
     /// The statements that create the tables and their indexes, from an entry of the log, by table name.
     package var statements: [String: [String]] = [:]
 
     package init() {}
 
-    package var isEmpty: Bool { !areRows && renames.isEmpty && removals.isEmpty }
+    package var isEmpty: Bool { !areRows && renames.isEmpty && removals.isEmpty && relaxed.isEmpty }
 
     /// Whether there are new tables or columns.
     package var areRows: Bool { !tables.isEmpty || !columns.isEmpty }
@@ -63,21 +69,6 @@ package struct SchemaAdditions: Hashable, Sendable {
         let quoted = first == "x" || first == "X" ? text.dropFirst() : text[...]
         guard quoted.first == "'", quoted.count > 1 else { return false }
         return !quoted.dropFirst().dropLast().replacing("''", with: "").contains("'")
-    }
-
-    /// The additions that another schema lacks.
-    package func missing(in schema: SpaceSchema) -> SchemaAdditions {
-        var missing = SchemaAdditions()
-        missing.tables = tables.filter { schema.table(named: $0.name) == nil }
-        for change in columns {
-            guard let table = schema.table(named: change.table) else { continue }
-            let columns = change.columns.filter { table.columnIndex(of: $0.name) == nil }
-            guard !columns.isEmpty else { continue }
-            missing.columns.append(Columns(table: change.table, columns: columns, foreignKeys: change.foreignKeys, checks: change.checks))
-        }
-        missing.renames = schema.news(renames)
-        missing.removals = schema.possible(removals)
-        return missing
     }
 
     /// The additions that no entry names.
@@ -106,6 +97,7 @@ package struct SchemaAdditions: Hashable, Sendable {
         missing.renames = renames.filter { rename in told.last(where: rename.isAbout)?.name != rename.name }
         let removed = entries.flatMap(\.removals)
         missing.removals = removals.filter { removal in !removed.contains(where: removal.isSame) }
+        missing.relaxed = relaxed
         return missing
     }
 
@@ -122,18 +114,28 @@ package struct SchemaAdditions: Hashable, Sendable {
         }
         named.renames = entry.renames.filter(renames.contains)
         named.removals = removals.filter { removal in entry.removals.contains(where: removal.isSame) }
+        named.relaxed = relaxed.filter { entry.redeclares($0.name) }
         return named
     }
 }
 
 extension SchemaEntry {
-    /// Whether one of the entry's statements creates the table.
-    fileprivate func makes(_ table: String) -> Bool {
+    /// Whether the entry adds the table.
+    fileprivate func makes(_ table: String) -> Bool { creates(table) && !drops(table) }
+
+    /// Whether the entry drops the table and creates it again: it replaces the table's declaration, and the rows stay.
+    package func redeclares(_ table: String) -> Bool { creates(table) && drops(table) }
+
+    private func creates(_ table: String) -> Bool {
         statements.contains { sql in
             let tokens = SQLToken.all(in: sql)
             guard tokens.count > 2, tokens[0].isWord("CREATE"), tokens[1].isWord("TABLE") else { return false }
             return tokens[2].name?.isSameIdentifier(as: table) ?? false
         }
+    }
+
+    private func drops(_ table: String) -> Bool {
+        statements.compactMap(SpaceRemoval.init(statement:)).contains { $0.isSame(as: SpaceRemoval(table: table)) }
     }
 }
 
@@ -193,11 +195,13 @@ extension SchemaEntry {
     /// The renames among the entry's statements.
     package var renames: [SpaceRename] { statements.compactMap(SpaceRename.init(statement:)) }
 
-    /// The removed columns among the entry's statements.
-    package var removals: [ColumnRemoval] { statements.compactMap(ColumnRemoval.init(statement:)) }
+    /// The removed tables and columns among the entry's statements.
+    package var removals: [SpaceRemoval] {
+        statements.compactMap(SpaceRemoval.init(statement:)).filter { $0.column != nil || !redeclares($0.table) }
+    }
 
     /// The statements that SQLite can run: all except renames and removals, whose names are canonical names.
     package var declarations: [String] {
-        statements.filter { SpaceRename(statement: $0) == nil && ColumnRemoval(statement: $0) == nil }
+        statements.filter { SpaceRename(statement: $0) == nil && SpaceRemoval(statement: $0) == nil }
     }
 }

@@ -54,6 +54,25 @@ package enum SchemaAgreement {
         return nil
     }
 
+    /// Whether two tables differ only in constraints that the first one does not have: NOT NULL, UNIQUE, CHECK and foreign keys. Then it
+    /// accepts each row that the second one accepts.
+    package static func isRelaxed(_ one: DeclaredTable, from other: DeclaredTable) -> Bool {
+        differenceBesidesRemovedConstraints(one, other) == nil
+    }
+
+    /// The difference in a few words; nil if the first table only lacks constraints of the second one.
+    package static func differenceBesidesRemovedConstraints(_ one: DeclaredTable, _ other: DeclaredTable) -> String? {
+        var strict = one
+        func isSubset(_ some: [String], _ all: [String]) -> Bool { Set(some).isSubset(of: all) }
+        for (index, column) in other.columns.prefix(one.columns.count).enumerated() where column.isNotNull {
+            strict.columns[index].isNotNull = true
+        }
+        if isSubset(uniques(one), uniques(other)) { strict.uniqueIndexes = other.uniqueIndexes }
+        if isSubset(references(one), references(other)) { strict.foreignKeys = other.foreignKeys }
+        if isSubset(checks(one), checks(other)) { strict.checks = other.checks }
+        return difference(strict, other)
+    }
+
     private static func names(_ table: DeclaredTable) -> [String] {
         table.columns.map(\.name.foldedIdentifier)
     }

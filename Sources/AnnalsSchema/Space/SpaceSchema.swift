@@ -20,6 +20,8 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
     package private(set) var names: [String: CurrentNames]?
     /// For each table, by folded canonical name, the folded canonical names of the columns that replicas removed; nil if there are none.
     package var removed: [String: Set<String>]?
+    /// The folded canonical names of the tables that replicas removed; nil if there are none.
+    package var removedTables: Set<String>?
 
     /// The current names of one table, which is identified by its folded canonical name.
     package struct CurrentNames: Codable, Hashable, Sendable {
@@ -153,7 +155,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
     /// Adds an entry's additions. Each entry of the log raises the version by one. The number that its author gave is ignored.
     package mutating func add(_ additions: SchemaAdditions) {
         version = min(version, CountedNumbers.range.upperBound - 1) + 1
-        for removal in additions.removals { remove(removal) }
+        for removal in additions.removals where removal.column != nil { remove(removal) }
         tables += additions.tables
         statements.merge(additions.statements) { $1 }
         for change in additions.columns {
@@ -166,6 +168,8 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
                 tables[index].foreignKeys.append(key)
             }
         }
+        self = with(additions.relaxed)
+        for removal in additions.removals where removal.column == nil { remove(removal) }
         // A new table or column has its canonical name as its current name. If another one uses that name, it loses it.
         if names != nil {
             for table in additions.tables { call(table, table.name) }
@@ -177,14 +181,54 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         for rename in additions.renames { call(rename) }
     }
 
-    private mutating func remove(_ removal: ColumnRemoval) {
+    private mutating func remove(_ removal: SpaceRemoval) {
         guard let index = tables.firstIndex(where: { $0.name.isSameIdentifier(as: removal.table) }) else { return }
         let name = tables[index].name.foldedIdentifier
-        tables[index] = tables[index].arranged(tables[index].columns.map(\.name).filter { !$0.isSameIdentifier(as: removal.column) })
-        added[name]?.removeAll { $0.isSameIdentifier(as: removal.column) }
+        guard let column = removal.column else {
+            statements[tables[index].name] = nil
+            tables.remove(at: index)
+            added[name] = nil
+            names?[name] = nil
+            removed?[name] = nil
+            removedTables = (removedTables ?? []).union([name])
+            return
+        }
+        tables[index] = tables[index].arranged(tables[index].columns.map(\.name).filter { !$0.isSameIdentifier(as: column) })
+        added[name]?.removeAll { $0.isSameIdentifier(as: column) }
         if added[name]?.isEmpty ?? false { added[name] = nil }
-        names?[name]?.columns[removal.column.foldedIdentifier] = nil
-        removed = (removed ?? [:]).merging([name: [removal.column.foldedIdentifier]]) { $0.union($1) }
+        names?[name]?.columns[column.foldedIdentifier] = nil
+        removed = (removed ?? [:]).merging([name: [column.foldedIdentifier]]) { $0.union($1) }
+    }
+
+    /// Whether a declaration has fewer constraints than the space's, and can replace it.
+    package func isRelaxed(_ table: DeclaredTable) -> Bool {
+        guard let known = self.table(named: table.name), !breaksReferences(table) else { return false }
+        let removed = known.columns.filter { table.columnIndex(of: $0.name) == nil }
+        let common = known.columns.map(\.name).filter { table.columnIndex(of: $0) != nil }
+        let (new, old) = (table.arranged(common), known.arranged(common))
+        return removed.allSatisfy { reasonToKeep($0.name, of: known) == nil } && SchemaAgreement.isRelaxed(new, from: old)
+            && (!removed.isEmpty || SchemaAgreement.difference(new, old) != nil)
+    }
+
+    /// The schema with other declarations of tables; see `SchemaAdditions.relaxed`.
+    package func with(_ relaxed: [DeclaredTable]) -> SpaceSchema {
+        var schema = self
+        for table in relaxed { schema.declare(table) }
+        return schema
+    }
+
+    private mutating func declare(_ table: DeclaredTable) {
+        guard isRelaxed(table), let known = self.table(named: table.name) else { return }
+        for column in known.columns where table.columnIndex(of: column.name) == nil {
+            remove(SpaceRemoval(table: known.name, column: column.name))
+        }
+        guard let index = tables.firstIndex(where: { $0.name == known.name }) else { return }
+        let columns = tables[index].columns
+        let relaxed = table.arranged(columns.map(\.name))
+        for columnIndex in columns.indices { tables[index].columns[columnIndex].isNotNull = relaxed.columns[columnIndex].isNotNull }
+        tables[index].uniqueIndexes = relaxed.uniqueIndexes
+        tables[index].checks = relaxed.checks
+        tables[index].foreignKeys = relaxed.foreignKeys
     }
 
     /// The additions that a store must make to have what it lacks.

@@ -143,9 +143,9 @@ struct Migrating {
             try track(notIn: before)
             return value
         }
-        if let number, !tables.drift.gaps.isEmpty {
-            try Drift.expire(tables.drift.gaps, before: number, db)
-            try UnverifiedRows.note(db)
+        if let number, !tables.drift.expired.isEmpty {
+            try Drift.expire(tables.drift.expired, before: number, db)
+            if !tables.drift.gaps.isEmpty { try UnverifiedRows.note(db) }
         }
         try checkReferences(before: broken)
         do {
@@ -226,10 +226,10 @@ extension Store {
     /// Creates tables and columns that the space's schema has and this store lacks, and drops columns that the space has removed, if the
     /// store adopts them from the log. Deferred values are applied next. Returns false if there was nothing to do.
     func adoptSchema() async throws -> Bool {
-        guard configuration.newSchemas != .wait else { return false }
-        let taking = configuration.newSchemas
+        let schemas = configuration.newSchemas
+        guard schemas != .wait else { return false }
         return try await managed("sync") { db, step in
-            guard try taking == .take || NewSchemas.ofSpace(db) == .take, let space = try SpaceSchema.load(db) else { return false }
+            guard try schemas.takes(db), let space = try SpaceSchema.load(db) else { return false }
             try step.recordExternal()
             let (behind, leftover) = try (step.schemaComparison().behind, step.schemaComparison().leftover)
             let isCalledOtherwise = try !CurrentNames.differing(db, space, step.tables()).isEmpty

@@ -67,6 +67,8 @@ extension Store {
             var schema = SpaceSchema(try TrackedTables.load(db), names: contents.presentNames)
             (schema.version, schema.added) = (contents.schemaVersion, contents.added)
             schema.removed = contents.removed.isEmpty ? nil : contents.removed
+            let removedTables = contents.removedTables.subtracting(schema.tables.map(\.name.foldedIdentifier))
+            schema.removedTables = removedTables.isEmpty ? nil : removedTables
             guard schema.take(fills: contents.fills) else { throw SnapshotFile.notASnapshot }
             try schema.save(db)
             try Meta(db).set(.outboxed, 0)

@@ -73,6 +73,18 @@ extension Store {
     package func rejoin(
         from copy: Store, at stamp: SnapshotStamp, expired: ExpiredReplica, relayTime: Int64?
     ) async throws -> Resynced? {
+        do {
+            return try await rejoinOnce(from: copy, at: stamp, expired: expired, relayTime: relayTime)
+        } catch let error as AnnalsError {
+            guard let tables = error.underlying as? StricterTables, try await rebuild(tables) else { throw error }
+            return try await rejoinOnce(from: copy, at: stamp, expired: expired, relayTime: relayTime)
+        }
+    }
+
+    private func rejoinOnce(
+        from copy: Store, at stamp: SnapshotStamp, expired: ExpiredReplica, relayTime: Int64?
+    ) async throws -> Resynced? {
+        let configuration = configuration
         let policies = configuration.mergePolicies
         return try await merging("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
@@ -83,7 +95,9 @@ extension Store {
             try step.filler().fill()
             guard try ExpiredReplica.load(db) == expired, try !Push.isUnderWay(db) else { return nil }
             return try copy.database.reading { other in
-                try SchemaComparison.check(step.tables(), of: db, with: other)
+                if let tables = try StricterTables(step.tables(), of: db, than: other) { throw tables.error }
+                let comparison = try SchemaComparison.check(step.tables(), of: db, with: other)
+                try step.release(comparison.leftover.filter { $0.column == nil }.map(\.table), configuration.newSchemas)
                 var pull = try Self.pull(db, step, exchange.state, policies)
                 pull.state.sealedUnder = try ReplicaState.load(other)?.sealedUnder ?? pull.state.sealedUnder
                 let mark = PageApplier.SnapshotMark(

@@ -132,7 +132,8 @@ private struct SnapshotMaking {
                 canonicalNames: SnapshotNames.canonicalNames(tables), presentNames: space.names,
                 time: try StoreClock.load(db).last.clamped(toReceipt: relayTime), highestKeys: try HighestKeys.load(db),
                 schemaVersion: space.version, added: space.added, fills: space.fills(besides: tables),
-                removed: space.removed ?? [:], authors: try authors(state), rows: rows, logDigest: state.logDigest))
+                removed: space.removed ?? [:], removedTables: space.removedTables ?? [], authors: try authors(state), rows: rows,
+                logDigest: state.logDigest))
         let pages = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_count") ?? 0
         let size = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_size") ?? 0
         return MadeSnapshot(seen: state.seen, byteCount: pages * size)

@@ -27,12 +27,12 @@ extension Store {
         try await translated("conflicts") {
             try await database.reading { [schema] db in
                 guard try StoreSchema.isReplica(db) else { return [] }
-                let layouts = try TrackedTable.fetchAll(db).map(\.layout)
+                let lists = try TrackedTable.fetchAll(db)
                 let names = try schema.tables(db).localNames
-                return try ConflictJournal.page(db, names, after: after, limit: limit, onlyUnresolved: onlyUnresolved).map { conflict in
+                return try ConflictJournal.page(db, after: after, limit: limit, onlyUnresolved: onlyUnresolved).map { conflict in
                     // The newest column list is the last one.
-                    NamedConflict(
-                        conflict: conflict, layout: layouts.last { $0.name.isSameIdentifier(as: conflict.entry.table) })
+                    let list = lists.last { $0.first.table.isSameIdentifier(as: conflict.entry.table) }
+                    return NamedConflict(conflict: conflict.renamed(names), layout: list?.layout)
                 }
             }
         }
@@ -104,17 +104,18 @@ extension Store {
         _ id: Int64, taking side: JournalEntry.Side? = nil, setting values: [String: Value] = [:], author: String? = nil
     ) async throws -> ConflictSettlement {
         try await managed("resolve") { db, step in
-            let found = try StoreSchema.isReplica(db) ? ConflictJournal.find(db, id, step.tables()) : nil
-            guard let conflict = found else {
+            let found = try StoreSchema.isReplica(db) ? ConflictJournal.find(db, id) : nil
+            guard let found else {
                 throw AnnalsError(
                     .usage, operation: "resolve", "there is no conflict \(id)", hint: "conflicts(limit:) returns the conflicts",
                     commandHint: "annals conflicts lists them")
             }
             try step.recordExternal()
             let tables = try step.tables()
-            guard let table = tables.entries.first(where: { $0.definition.name.isSameIdentifier(as: conflict.entry.table) }) else {
-                throw AnnalsError(.notTracked, operation: "resolve", "the table \(conflict.entry.table) is not tracked any more")
+            guard let table = tables.table(first: found.entry.table) else {
+                throw AnnalsError(.notTracked, operation: "resolve", "the table \(found.entry.table) is not tracked any more")
             }
+            let conflict = found.renamed(tables.localNames)
             try step.schemaComparison()
             let filler = try step.filler()
             try filler.fill()

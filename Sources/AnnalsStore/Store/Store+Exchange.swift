@@ -186,7 +186,18 @@ extension Store {
         return taken
     }
 
-    /// Applies a page in at most three attempts. An attempt that finds schema entries stops, and they are tried first. If an entry
+    /// Rebuilds tables without the constraints that the space has removed, if the store takes its schema from the log.
+    func rebuild(_ tables: StricterTables) async throws -> Bool {
+        let schemas = configuration.newSchemas
+        return try await merging("sync", runsTriggers: false) { db, step in
+            guard try schemas.takes(db) else { return false }
+            try step.recordExternal()
+            try tables.rebuild(db, step)
+            return true
+        }
+    }
+
+    /// Applies a page in several attempts. An attempt that finds schema entries stops, and they are tried first. If an entry
     /// does not fit the rows, the next attempt undoes the outbox first.
     private func applyRowsKeepingEvidence(_ page: Page) async throws -> AppliedPage {
         var attempt = PageAttempt()
@@ -196,6 +207,9 @@ extension Store {
             } catch let error as AnnalsError {
                 if case .untriedSchema? = error.underlying as? ApplyError, attempt.tried == nil {
                     attempt.tried = try await trySchemas(of: page)
+                } else if let tables = error.underlying as? StricterTables, attempt.rebuilt != error.message, try await rebuild(tables) {
+                    // One frame may have several such entries. Each rebuild removes at least one constraint.
+                    attempt.rebuilt = error.message
                 } else if let entry = error.entry, PageAttempt.mayFitWithoutOutbox(entry), !attempt.undoesOutbox {
                     attempt.undoesOutbox = true
                 } else {
@@ -214,12 +228,12 @@ extension Store {
             return try Self.pull(db, step, exchange.state, policies, isWriting: false).schemas(of: page)
         }
         var tried = SchemaTrialResults()
-        try await translated("sync") { for schema in schemas { try tried.note(schema) } }
+        try await translated("sync") { for schema in schemas { try tried.note(schema.entry) } }
         return tried
     }
 
     private func applyRows(_ page: Page, _ attempt: PageAttempt) async throws -> AppliedPage {
-        let policies = configuration.mergePolicies
+        let configuration = configuration
         if page.frames.isEmpty {
             if let status = try await looking("sync", { [idleCache] db in try idleCache.taken(page, db) }) {
                 return AppliedPage(status: status)
@@ -229,7 +243,7 @@ extension Store {
             let taken = try await managed("sync") { db, step -> (page: AppliedPage, state: FileState)? in
                 let exchange = try Self.exchange(db, step, taking: page)
                 guard try !step.schemaComparison().isCaughtUp, try UnsettledReferences.first(db) == nil else { return nil }
-                return (try Self.take(page, exchange, step, policies, attempt), try FileState(db))
+                return (try Self.take(page, exchange, step, configuration, attempt), try FileState(db))
             }
             if let taken {
                 idleCache.note(taken.state, taken: page, taken.page.status)
@@ -240,10 +254,10 @@ extension Store {
             let exchange = try Self.exchange(db, step, taking: page)
             var conflicts = 0
             if try step.schemaComparison().isCaughtUp {
-                conflicts = try Self.pull(db, step, exchange.state, policies).applyKeptEntries().conflicts
+                conflicts = try Self.pull(db, step, exchange.state, configuration.mergePolicies).applyKeptEntries().conflicts
                 step.forgetComparison()
             }
-            var taken = try Self.take(page, exchange, step, policies, attempt)
+            var taken = try Self.take(page, exchange, step, configuration, attempt)
             taken.conflicts += conflicts
             return (taken, try Self.ready(after: taken, db), try FileState(db))
         }
@@ -292,11 +306,18 @@ extension Store {
     }
 
     private static func take(
-        _ page: Page, _ exchange: ReplicaExchange, _ step: StoreStep, _ policies: MergePolicies, _ attempt: PageAttempt
+        _ page: Page, _ exchange: ReplicaExchange, _ step: StoreStep, _ configuration: Configuration, _ attempt: PageAttempt
     ) throws -> AppliedPage {
+        let policies = configuration.mergePolicies
         var exchange = exchange
         var pull = try pull(exchange.db, step, exchange.state, policies, isWriting: !page.frames.isEmpty)
         pull.attempt = attempt
+        let (page, removed) = try pull.beforeSchemaChange(page)
+        if !removed.isEmpty {
+            try step.release(removed, configuration.newSchemas)
+            pull = try Self.pull(exchange.db, step, exchange.state, policies)
+            pull.attempt = attempt
+        }
         let summary: PageApplier.Summary
         do {
             summary = try pull.apply(page)
@@ -343,16 +364,18 @@ extension Store {
     }
 
     /// A managed step with the connection's triggers and foreign keys off, as applying needs it. Without `commits`, everything is
-    /// rolled back at the end, and only the result stays.
+    /// rolled back at the end, and only the result stays. With `runsTriggers`, the triggers run that keep indexes.
     func merging<T: Sendable>(
-        _ operation: String, commits: Bool = true, _ body: @escaping @Sendable (Database, StoreStep) throws -> T
+        _ operation: String, commits: Bool = true, runsTriggers: Bool = true, _ body: @escaping @Sendable (Database, StoreStep) throws -> T
     ) async throws -> T {
         let (configuration, schema, otherCommits) = (configuration, schema, otherCommits)
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
                 if commits { try Self.followSchema(db, configuration, schema) }
                 let tracked = try Set(schema.tables(db).entries.map(\.definition.name))
-                var triggers = try UserTriggers.plan(db, tracked: tracked)
+                var triggers =
+                    try runsTriggers
+                    ? UserTriggers.plan(db, tracked: tracked) : UserTriggers(temporaries: [], reached: [], tracked: tracked)
                 triggers.refusesWhenWritten = true
                 return try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
                     var result: T?

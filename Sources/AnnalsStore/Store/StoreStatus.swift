@@ -35,6 +35,8 @@ public struct StoreStatus: Sendable {
     public var missingSchema: [String] = []
     /// Columns that the space has removed and this store still has, as `table.column`. Only replicas that have them too get their values.
     public var removedColumns: [String] = []
+    /// Tables that the space has removed and that are still in the file. They are not tracked any more.
+    public var removedTables: [String] = []
     /// Transactions wait in the outbox until the store has migrated.
     public var isWaitingForMigration = false
     /// The number of entries in the conflict journal, and of those that wait for a person.
@@ -68,7 +70,11 @@ public struct StoreStatus: Sendable {
         schemaVersion = try SpaceSchema.version(db)
         let missingSchema = try MissingSchema.load(db)
         if !missingSchema.isEmpty { self.missingSchema = try missingSchema.names(in: SpaceSchema.load(db)) }
-        if schemaVersion > 1, let space = try SpaceSchema.load(db) { removedColumns = try space.leftover(in: TrackedTables.load(db)) }
+        if schemaVersion > 1, let space = try SpaceSchema.load(db) {
+            let tables = try TrackedTables.load(db)
+            removedColumns = space.leftover(in: tables)
+            removedTables = tables.leftover.map(\.name).sorted()
+        }
         isWaitingForMigration = try MigrationBarrier(db).first() != nil
         conflicts = try ConflictJournal.count(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)
