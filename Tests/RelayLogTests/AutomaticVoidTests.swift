@@ -74,7 +74,7 @@ import Testing
 
     @Test func `who waits at the relay hears of it at once`() async throws {
         let world = try await world()
-        async let waited = world.log.head(of: .shop, after: Position(2), known: Position(2), wait: .seconds(20))
+        async let waited = world.log.head(of: .shop, after: Position(2), known: Position(2), wait: .seconds(900))
         while world.log.waiterCount == 0 { await Task.yield() }
         for owner in [Self.ann, Self.bob] { try await world.report(owner) }
         #expect(try await waited == Position(3))
