@@ -61,6 +61,15 @@ import Yams
 
     // MARK: The metrics
 
+    /// Scrapes until the readings of the storage are there: on a machine under load it may not answer in time.
+    private func scrapeReadings(_ client: RelayClient, token: String? = nil) async throws -> [String: Double] {
+        for _ in 1..<20 {
+            let values = try await scrape(client, token: token)
+            if values["annals_relay_spaces"] != nil { return values }
+        }
+        return try await scrape(client, token: token)
+    }
+
     /// The values of /metrics, by series.
     private func scrape(_ client: RelayClient, token: String? = nil) async throws -> [String: Double] {
         let response = try await client.with(token: token).send(.get, Endpoints.metrics)
@@ -90,7 +99,7 @@ import Yams
             #expect(try await client.send(.get, page + "&wait=0").status == .ok)
             try await client.push([1, 2, 3]).expectProblem(422, "corrupt-batch")
 
-            let values = try await scrape(client)
+            let values = try await scrapeReadings(client)
             let push = "/v1/spaces/{space}/push"
             #expect(values["annals_relay_requests_total{method=\"POST\",route=\"\(push)\",status=\"200\"}"] == 2)
             #expect(values["annals_relay_requests_total{method=\"POST\",route=\"\(push)\",status=\"422\"}"] == 1)
@@ -128,7 +137,7 @@ import Yams
                 try await client.send(.get, "/v1/spaces/shop/entries?after=1", headers: [.replica: other.id.description]).status == .ok)
             #expect(try await fixture.log.replicas(of: .shop).count == 2)
             let lag = { (replica: TestReplica) in "annals_relay_replica_lag{replica=\"\(replica.id)\",space=\"shop\"}" }
-            let values = try await scrape(client)
+            let values = try await scrapeReadings(client)
             #expect(values[lag(one)] == 0 && values[lag(other)] == 1 && values["annals_relay_replicas"] == 2)
             #expect(
                 try #require(values["annals_relay_replica_seen_seconds{replica=\"\(other.id)\",space=\"shop\"}"]) > 1_700_000_000)
@@ -200,7 +209,7 @@ import Yams
         let (other, _) = try await fixture.log.tokens.create(space: .shop, scope: .admin)
         struct Spaces: Decodable { var backup: Int64? }
         try await fixture.run { client in
-            let values = try await scrape(client, token: boss)
+            let values = try await scrapeReadings(client, token: boss)
             #expect(values["annals_relay_backup_seconds"] == 0)
             let list = try await client.with(token: boss).send(.get, "/v1/spaces").json(Spaces.self)
             #expect(list.backup == nil)
@@ -210,7 +219,7 @@ import Yams
         try beside.close()
         // Without the readings that a relay keeps for some seconds.
         try await fixture.run { client in
-            let values = try await scrape(client, token: boss)
+            let values = try await scrapeReadings(client, token: boss)
             #expect(values["annals_relay_backup_seconds"] == 2)
             let all = try await client.with(token: boss).send(.get, "/v1/spaces").json(Spaces.self)
             let own = try await client.with(token: other).send(.get, "/v1/spaces").json(Spaces.self)
