@@ -103,7 +103,7 @@ package struct TrackingPlan {
 }
 
 /// Tables with internal data of tools and frameworks, by name.
-enum Bookkeeping {
+package enum Bookkeeping {
     private static let owners: [String: String] = [
         "grdb_migrations": "GRDB", "staged_schema_versions": "Annals", "room_master_table": "Room", "android_metadata": "Android",
         "schema_migrations": "a migration tool", "schema_migrations_lock": "a migration tool", "ar_internal_metadata": "Rails",
@@ -123,8 +123,11 @@ enum Bookkeeping {
         "_alembic_tmp_", "new__", "_knex_temp_alter", "__tmp__", "sqlitestudio_temp_table", "sqlb_temp_table_",
     ]
 
+    /// Whether a migration tool or a framework keeps its own data in the table.
+    package static func isOfTool(_ table: String) -> Bool { owners[table.foldedIdentifier] != nil }
+
     /// nil for a table of the program itself.
-    package static func owner(of table: String, isCoreData: Bool) -> String? {
+    static func owner(of table: String, isCoreData: Bool) -> String? {
         if isCoreData && (table.hasPrefix("Z_") || ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"].contains(table)) {
             return "Core Data"
         }

@@ -1,3 +1,4 @@
+import AnnalsHistory
 package import AnnalsSchema
 package import GRDB
 import Synchronization
@@ -52,7 +53,8 @@ package final class SchemaCache: Sendable {
         guard let space = try SpaceSchema.load(db) else { return SchemaComparison() }
         let comparison = try SchemaComparison(tables(db), space, missingSchema: MissingSchema.load(db), renames: SpaceRename.waiting(db))
         try comparison.checkRenames { try PendingSchemaEntries.entries(db) }
-        try comparison.checkRebuilds({ try PendingSchemaEntries.entries(db) }, { try SchemaReader(db).tables() })
+        try comparison.checkRebuilds(
+            { try PendingSchemaEntries.entries(db) }, { try SchemaReader(db).tables().filter { !Bookkeeping.isOfTool($0.name) } })
         compared.withLock { $0 = Compared(version: version, spaceVersion: spaceVersion, comparison: comparison) }
         return comparison
     }

@@ -227,6 +227,17 @@ import Testing
         try await world.expectAlike()
     }
 
+    @Test func `the table of a migration tool is no copy of a dropped table`() async throws {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
+        let journal = "CREATE TABLE django_migrations (id INTEGER PRIMARY KEY, app TEXT, name TEXT, applied TEXT)"
+        for index in [0, 1] { try world.outside(index, journal) }
+        try world.outside(0, "CREATE TABLE publisher (id INTEGER PRIMARY KEY, name TEXT)")
+        try await world.settle()
+        try world.outside(0, "DROP TABLE publisher")
+        try await world.expectAlike()
+        #expect(try await world.stores[1].status().missingSchema.isEmpty)
+    }
+
     @Test func `a rebuild by a tool in several transactions is not taken for a removal`() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try await world.settle()
