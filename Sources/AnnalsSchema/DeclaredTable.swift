@@ -42,11 +42,11 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
         package var hasDefault: Bool
         /// The default's expression as SQL; nil if there is none.
         package var defaultSQL: String?
-        /// The value of rows that are older than the column, as SQL, if the column is NOT NULL and has no default; see `FilledColumns`.
+        /// The value of rows that are older than the column, as SQL, if the column came with a rebuilt table; see `FilledColumns`.
         package var fillSQL: String?
 
         /// The value of rows that are older than the column, as SQL; nil if it is NULL.
-        package var addedSQL: String? { defaultSQL ?? fillSQL }
+        package var addedSQL: String? { fillSQL ?? defaultSQL }
     }
 
     package struct GeneratedColumn: Hashable, Codable, Sendable {

@@ -149,15 +149,18 @@ package struct TableRepair {
         return try TrackedTable.fetchAll(db).first { $0.id == list.id }
     }
 
-    /// The values with which new columns of a rebuilt table were filled, by index. Values of columns that the list has already stay.
+    /// The values of rows that are older than their columns, by the index of the column. A program may change the default of a column
+    /// later.
     private func fills(of definition: DeclaredTable) throws -> [Int: String] {
         let known = try TrackedTable.fetchAll(db).first { $0.id == table.id }?.fills ?? [:]
         var fills: [Int: String] = [:]
-        for (columnIndex, column) in definition.columns.enumerated() where FilledColumns.isFilled(columnIndex, of: definition) {
+        for (columnIndex, column) in definition.columns.enumerated() {
             if let old = table.columns.firstIndex(where: { $0.isSameIdentifier(as: column.name) }) {
                 fills[columnIndex] = known[old]
-            } else {
+            } else if FilledColumns.isFilled(columnIndex, of: definition) {
                 fills[columnIndex] = try FilledColumns.value(of: columnIndex, in: definition, db)
+            } else if let sql = column.defaultSQL, SchemaAdditions.isLiteral(sql) {
+                fills[columnIndex] = sql
             }
         }
         return fills

@@ -266,7 +266,7 @@ private struct FilledRows {
     /// - Parameter names: canonical names of columns.
     func settle(_ names: [String], of table: RowTable) throws {
         var values: [(columnIndex: Int, value: Value)] = []
-        for columnIndex in names.compactMap(table.first.columnIndex(of:)) where table.definition.columns[columnIndex].fillSQL != nil {
+        for columnIndex in names.compactMap(table.first.columnIndex(of:)) {
             let value = try session.addedValue(of: columnIndex, in: table)
             if try AddedColumn.value(of: table.definition.columns[columnIndex]) != value { values.append((columnIndex, value)) }
         }

@@ -111,19 +111,18 @@ package final class MergeSession {
         return Set(table.first.columns.indices.filter { space.isRemoved(table.first.columns[$0].name, of: name) })
     }
 
-    /// The value of rows that are older than a column. If the store declares no default for it, the space's schema has the value.
+    /// The value of rows that are older than a column: that with which the column came to the space, or else the default of this store.
     package func addedValue(of columnIndex: Int, in table: RowTable) throws -> Value {
         let own = table.definition.columns[columnIndex]
-        guard own.isNotNull, own.defaultSQL == nil, let space = try spaceTable(table.first.name) else {
-            return try AddedColumn.value(of: own)
+        let name = table.first.columns[columnIndex].name
+        guard let known = try spaceTable(table.first.name) else { return try AddedColumn.value(of: own) }
+        if let theirs = known.columnIndex(of: name), space??.isAdded(name, of: known.name) ?? false {
+            return try AddedColumn.value(of: known.columns[theirs])
         }
-        guard let theirs = space.columnIndex(of: table.first.columns[columnIndex].name) else {
-            // The space has removed the column, so an author without it writes no value.
-            var own = own
-            own.fillSQL = own.fillSQL ?? FilledColumns.emptyValue(of: own)
-            return try AddedColumn.value(of: own)
-        }
-        return try AddedColumn.value(of: space.columns[theirs].defaultSQL == nil ? own : space.columns[theirs])
+        // If the space has removed the column, an author without it writes no value.
+        var column = own
+        if own.isNotNull, own.addedSQL == nil { column.fillSQL = FilledColumns.emptyValue(of: own) }
+        return try AddedColumn.value(of: column)
     }
 
     /// To be called after the space's schema was changed.

@@ -62,7 +62,7 @@ package struct SchemaAdditions: Hashable, Sendable {
     }
 
     /// Whether the default is a constant. SQLite adds no other default to a table that holds rows.
-    static func isLiteral(_ sql: String) -> Bool {
+    package static func isLiteral(_ sql: String) -> Bool {
         let text = sql.trimmingPrefix { $0 == "+" || $0 == "-" || $0 == " " }
         if ["NULL", "TRUE", "FALSE"].contains(text.uppercased()) || Double(text) != nil { return true }
         guard let first = text.first, text.last == "'", text.count > 1 else { return false }

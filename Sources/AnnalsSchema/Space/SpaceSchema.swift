@@ -113,14 +113,14 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
 
     // MARK: Values of rows that are older than a column
 
-    /// The values of older rows in added columns that a store's tables declare without a default, by folded canonical names.
+    /// The values of older rows in added columns that a store's tables declare with another default, by folded canonical names.
     package func fills(besides tables: TrackedTables) -> [String: [String: String]] {
         var fills: [String: [String: String]] = [:]
         for (table, column) in addedColumns {
-            guard let sql = column.defaultSQL, let own = tables.table(first: table)?.first,
-                let columnIndex = own.columnIndex(of: column.name), own.columns[columnIndex].defaultSQL == nil
+            guard let own = tables.table(first: table)?.first, let columnIndex = own.columnIndex(of: column.name),
+                own.columns[columnIndex].defaultSQL != column.defaultSQL
             else { continue }
-            fills[table.foldedIdentifier, default: [:]][column.name.foldedIdentifier] = sql
+            fills[table.foldedIdentifier, default: [:]][column.name.foldedIdentifier] = column.defaultSQL ?? "NULL"
         }
         return fills
     }
@@ -131,9 +131,10 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
             guard let values = fills[tables[index].name.foldedIdentifier] else { continue }
             for columnIndex in tables[index].columns.indices {
                 var column = tables[index].columns[columnIndex]
-                guard let sql = values[column.name.foldedIdentifier], column.defaultSQL == nil else { continue }
+                guard let sql = values[column.name.foldedIdentifier] else { continue }
                 (column.defaultSQL, column.hasDefault) = (sql, true)
-                guard SchemaAdditions.isLiteral(sql), column.isNotNull, (try? AddedColumn.value(of: column)) != nil else { return false }
+                guard SchemaAdditions.isLiteral(sql), SchemaAdditions.isOptional(column), (try? AddedColumn.value(of: column)) != nil
+                else { return false }
                 tables[index].columns[columnIndex] = column
             }
         }

@@ -91,6 +91,23 @@ private struct Reconciling {
 
     // MARK: The expected rows
 
+    /// The value that rows have here in a column that this store has got since, if nobody wrote it.
+    ///
+    /// A tool may have filled the column when it was NOT NULL, and then have rebuilt the table with a column that may be NULL. Then most
+    /// rows have the value of the space.
+    private func ownValue(of columnIndex: Int, in table: RowTable, _ session: MergeSession, mayBeNull: Bool) throws -> Value {
+        let own = table.definition.columns[columnIndex]
+        guard own.addedSQL == nil else { return try AddedColumn.value(of: own) }
+        let value = try session.addedValue(of: columnIndex, in: table)
+        guard !own.isNotNull, mayBeNull else { return value }
+        let name = SQL.quote(own.name)
+        let statement = try PreparedStatement(
+            db, "SELECT sum(\(name) IS ?1 COLLATE BINARY) > sum(\(name) IS NULL) FROM main.\(SQL.quote(table.definition.name))")
+        statement.bind(1, value)
+        defer { statement.reset() }
+        return try statement.step() && statement.value(0).integer == 1 ? value : .null
+    }
+
     /// Tables and columns that this store has got since, and that still lack the log's values: the copy gets the values that these rows
     /// have here. The log's values come later; see `PageApplier.applyKeptEntries`.
     private func leaveOutDeferredCells() throws {
@@ -106,12 +123,10 @@ private struct Reconciling {
             }
             for (columnIndex, column) in entry.first.columns.enumerated() where missingSchema.has(column.name, of: entry.first.name) {
                 guard let their = copy.first.columnIndex(of: column.name) else { continue }
-                let own = entry.definition.columns[columnIndex]
-                let value =
-                    try own.fillSQL == nil
-                    ? session.addedValue(of: columnIndex, in: session.table(named: entry.definition.name))
-                    : AddedColumn.value(of: own)
-                statements.append(("UPDATE \(name) SET \(SQL.quote(copy.definition.columns[their].name)) = ?1", value))
+                let column = copy.definition.columns[their]
+                let table = try session.table(named: entry.definition.name)
+                let value = try ownValue(of: columnIndex, in: table, session, mayBeNull: !column.isNotNull)
+                statements.append(("UPDATE \(name) SET \(SQL.quote(column.name)) = ?1", value))
             }
         }
         guard !statements.isEmpty else { return }

@@ -54,6 +54,24 @@ struct RebuiltTableTests {
         return found.sorted()
     }
 
+    @Test(arguments: ["TEXT", "TEXT DEFAULT 'later'"])
+    func `rows that are older than a column have its first default in history`(declaration: String) async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file)
+        let first = try await store.latestToken()
+        try outside(file, "ALTER TABLE guest ADD COLUMN room TEXT DEFAULT 'first'; UPDATE guest SET mail = 'c@y' WHERE id = 'c'")
+        _ = try await store.latestToken()
+        _ = try await store.migrate(
+            label: "default",
+            sql: """
+                CREATE TABLE new(id TEXT PRIMARY KEY, mail TEXT, fax TEXT, city TEXT DEFAULT 'Rome', room \(declaration));
+                INSERT INTO new SELECT * FROM guest; DROP TABLE guest; ALTER TABLE new RENAME TO guest;
+                """)
+        try outside(file, "DELETE FROM guest WHERE id = 'a'")
+        #expect(try await store.verify().isEmpty)
+        #expect(try await rows(store, first, of: file).map { $0.last } == ["room=first", "room=first", "room=first"])
+    }
+
     @Test func `a column that goes takes no history with it`() async throws {
         let file = try TemporaryFile()
         let store = try await store(file)
