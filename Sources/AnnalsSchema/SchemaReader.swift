@@ -224,7 +224,7 @@ package struct SchemaReader {
                 DeclaredTable.ForeignKey(
                     columns: columns, columnIndexes: columns.map(table.columnIndex(of:)),
                     parentTable: try parent?.name ?? first.value("table"),
-                    parentColumns: parent == nil ? [] : parentColumns, parentExists: parent != nil,
+                    parentColumns: parentColumns, parentExists: parent != nil,
                     onDelete: .init(rawValue: onDelete) ?? .noAction, onUpdate: .init(rawValue: onUpdate) ?? .noAction,
                     match: try first.value("match")))
         }

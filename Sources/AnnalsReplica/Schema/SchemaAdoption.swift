@@ -109,7 +109,7 @@ package enum SchemaAdoption {
         } catch {
             throw AnnalsError(
                 .schemaRefused, operation: "sync",
-                "the space's schema change cannot be applied here: \((error as? DatabaseError)?.message ?? "SQLite refused it")",
+                "the space's schema change cannot be applied here: \(sql): \((error as? DatabaseError)?.message ?? "SQLite refused it")",
                 hint: "Make the change manually, then sync again", underlying: error)
         }
     }

@@ -162,7 +162,9 @@ extension SchemaAdditions {
             words += change.checks(endingAt: columnIndex).map { "CHECK (\(runnable($0)))" }
             // A foreign key over several columns cannot be added with one of them; see `SchemaComparison`.
             for key in change.foreignKeys where key.columns.first?.isSameIdentifier(as: column.name) ?? false {
-                words.append("REFERENCES \(SQL.quote(key.parentTable))(\(key.parentColumns.map(SQL.quote).joined(separator: ", ")))")
+                words.append("REFERENCES \(SQL.quote(key.parentTable))")
+                // A reference to the key of a table that does not exist names no columns.
+                if !key.parentColumns.isEmpty { words.append("(\(key.parentColumns.map(SQL.quote).joined(separator: ", ")))") }
                 words.append("ON DELETE \(key.onDelete.rawValue) ON UPDATE \(key.onUpdate.rawValue)")
             }
             return words.joined(separator: " ")

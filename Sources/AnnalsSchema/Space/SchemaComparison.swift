@@ -81,6 +81,7 @@ package struct SchemaComparison: Sendable {
             try compare(entry, theirs, space, missingSchema, operation, isMember)
         }
         try checkReferences(space.with(additions.relaxed), here, operation)
+        try checkNewReferences(here, operation)
         additions.renames = space.news(renames).filter { $0.holds(in: here) }
     }
 
@@ -107,6 +108,17 @@ package struct SchemaComparison: Sendable {
             throw SchemaAgreement.refused(
                 operation, "the table \(entry.definition.name) refers to \(parent), which the space has removed",
                 "Drop the reference, or drop \(entry.definition.name)")
+        }
+    }
+
+    /// Refuses new columns that refer to a table without history. Other replicas would not have its rows.
+    private func checkNewReferences(_ here: TrackedTables, _ operation: String) throws {
+        for change in additions.columns {
+            guard let key = change.foreignKeys.first(where: { here.table(first: $0.parentTable) == nil }) else { continue }
+            throw SchemaAgreement.refused(
+                operation,
+                "the new column \(key.columns.joined(separator: ", ")) of \(change.table) refers to \(key.parentTable), which is not tracked",
+                "Track \(key.parentTable), and sync again", commandHint: "Run annals track STORE \(key.parentTable), and sync again")
         }
     }
 

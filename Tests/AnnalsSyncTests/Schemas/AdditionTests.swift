@@ -234,6 +234,22 @@ struct AdditionTests {
         #expect(try await world.rows(2, "SELECT age FROM person ORDER BY id").map { $0[0] } == [30, 31, 7].map(\.databaseValue))
     }
 
+    @Test("a column that refers to an untracked table is refused by name, and reaches the space when the table is tracked")
+    func untrackedParent() async throws {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
+        try world.reopen(1, newSchemas: .take)
+        try await world.settle()
+        try await world.addClone("tracks no new tables")
+        try world.outside(2, "CREATE TABLE club(id INTEGER PRIMARY KEY, name TEXT); INSERT INTO club VALUES(1, 'chess')")
+        try world.outside(2, "ALTER TABLE person ADD COLUMN club INTEGER REFERENCES club(id); UPDATE person SET club = 1 WHERE id = 'p1'")
+        let error = try #require(await #expect(throws: AnnalsError.self) { try await world.sync(2) })
+        #expect(error.code == .schemaRefused && error.message.contains("refers to club, which is not tracked"), "\(error.message)")
+        _ = try await world.stores[2].track(.all)
+        try await world.settle()
+        #expect(try await world.rows(1, "SELECT club.name FROM person JOIN club ON club.id = club") == [["chess".databaseValue]])
+        #expect(try await world.stores[0].status().missingSchema.sorted() == ["club", "person.club"])
+    }
+
     @Test("the same column with another type is refused by name", arguments: ["TEXT", "INTEGER COLLATE NOCASE"])
     func otherwise(_ declaration: String) async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)

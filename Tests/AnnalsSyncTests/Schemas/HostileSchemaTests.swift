@@ -96,6 +96,22 @@ import Testing
         for index in [0, 1] { #expect(try await world.stores[index].prepareOutbox().schemaVersion == 3) }
     }
 
+    @Test(arguments: ["nobody(id)", "nobody"])
+    func `a column that refers to a table that no replica has stops nobody`(parent: String) async throws {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
+        try world.reopen(1, newSchemas: .take)
+        try await world.settle()
+        try await push(
+            SchemaEntry(
+                version: 2, statements: ["ALTER TABLE todo ADD COLUMN owner INTEGER REFERENCES \(parent)"],
+                tracked: [TableLayout(name: "todo", columns: ["id", "owner"], key: [0])], isBreaking: false), to: world)
+        for index in [0, 1] { try world.outside(index, "INSERT INTO todo (id, title) VALUES (\(index + 1), 'mine')") }
+        try await world.settle()
+        try await world.addClone("late")
+        try await world.settle()
+        for index in world.stores.indices { #expect(try await world.rows(index, "SELECT id FROM todo").count == 2) }
+    }
+
     @Test func `a declaration that receivers would refuse is refused at its author by name, and local work goes on`() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try await world.settle()
