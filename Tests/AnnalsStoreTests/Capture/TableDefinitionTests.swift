@@ -82,7 +82,7 @@ struct TableDefinitionTests {
         #expect(keys.map(\.columns) == [["A", "b"], ["c"], ["up"]])
         #expect(keys.map(\.columnIndexes) == [[1, 2], [3], [4]])
         #expect(keys.map(\.parentTable) == ["Parent", "gone", "t"])
-        #expect(keys.map(\.parentColumns) == [["y", "x"], [], ["id"]])
+        #expect(keys.map(\.parentColumns) == [["y", "x"], ["z"], ["id"]])
         #expect(keys.map(\.parentExists) == [true, false, true])
         #expect(keys.map(\.onDelete) == [.restrict, .noAction, .setNull])
         #expect(keys.map(\.onUpdate) == [.cascade, .noAction, .noAction])
