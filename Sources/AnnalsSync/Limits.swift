@@ -4,6 +4,8 @@ package enum SyncLimits {
     static let bytesLeftFree: Int64 = 64 << 20
     /// The requested size of one page of the log, in bytes.
     package static let pageBytes = 2 << 20
+    /// The largest part of the log that is applied at once, in bytes, because its rows satisfy this store's constraints only at its end.
+    package static let bytesWithCorrections = 256 << 20
     /// How often a push may be refused in one call of `sync`. If it happens more often, other replicas write the same
     /// rows all the time.
     package static let refusalsPerSync = 2_000

@@ -75,7 +75,7 @@ extension SyncAgent {
         }
     }
 
-    private nonisolated func pull(_ copy: Store, through last: Position, own: [Position: Digest] = [:]) async throws {
+    nonisolated func pull(_ copy: Store, through last: Position, own: [Position: Digest] = [:]) async throws {
         let log = BoundedLog(last: last, of: transport, own: own)
         try await SyncAgent(store: copy, transport: log, environment: environment, logger: logger).sync(.pullOnly)
     }

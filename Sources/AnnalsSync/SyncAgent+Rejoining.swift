@@ -15,7 +15,14 @@ extension SyncAgent {
         logger.notice("the relay no longer has the log after this replica's position; resyncing from a snapshot")
         for _ in 0..<SyncLimits.triesToReconcile {
             guard let expired = try await store.expiredReplica() else { break }
-            guard let back = try await rejoin(expired) else { continue }
+            let back: Resynced?
+            do {
+                back = try await rejoin(expired, from: .snapshot)
+            } catch let error as AnnalsError where error.underlying is ViolatedConstraint {
+                // Later entries may correct the rows.
+                back = try await rejoin(expired, from: .logAfterSnapshot)
+            }
+            guard let back else { continue }
             summary.cameBack = back.snapshot
             summary.conflicts += back.conflicts
             return back.status
@@ -25,8 +32,14 @@ extension SyncAgent {
             hint: "Run sync again", isRetryable: true)
     }
 
+    private enum Rows {
+        case snapshot
+        /// The rows at the newest position of the log.
+        case logAfterSnapshot
+    }
+
     /// nil if the store changed meanwhile.
-    private nonisolated func rejoin(_ expired: ExpiredReplica) async throws -> Resynced? {
+    private nonisolated func rejoin(_ expired: ExpiredReplica, from rows: Rows) async throws -> Resynced? {
         guard let joining = try await joining(), let state = try await store.replicaState() else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
         guard description.lineage == state.lineage else { throw AnnalsError.relayRolledBack(operation: "sync") }
@@ -34,6 +47,7 @@ extension SyncAgent {
         return try await joining.withTemporaryFolder(beside: store.path, for: purpose) { folder in
             let copy = try await joining.snapshotReplica(in: folder, description)
             defer { try? copy.close() }
+            if rows == .logAfterSnapshot { try await pull(copy, through: description.head) }
             var stamp = try await copy.snapshotStamp()
             stamp.head = max(stamp.head, description.head)
             guard stamp.seen.position > expired.position else { throw Self.noSnapshot }

@@ -400,7 +400,7 @@ public actor SyncAgent {
     func take(_ page: Page, _ summary: inout Summary) async throws -> ExchangeStatus {
         let taken: AppliedPage
         do {
-            taken = try await applyTryingOlderSnapshots(page, &summary)
+            taken = try await applyThroughCorrections(page, &summary)
         } catch let error as AnnalsError where error.code == .corruptBatch && !summary.droppedParts {
             // Buffered parts may belong to a log that the relay lost. They are dropped once. If the error persists, the
             // log itself is corrupt.

@@ -28,6 +28,9 @@ package enum Drift {
         /// changes may differ from the order in which they happened.
         package var disordered: [Int64] = []
 
+        /// Column lists with a new declaration that refuses rows of their history. Nothing was missed.
+        package var narrowed: [Int64] = []
+
         package init(findings: [Finding] = [], gaps: [Int64] = [], dropped: [Int64] = [], disordered: [Int64] = []) {
             self.findings = findings
             self.gaps = gaps
@@ -36,7 +39,7 @@ package enum Drift {
         }
 
         /// Column lists for which older tokens expire.
-        package var expired: [Int64] { gaps + dropped }
+        package var expired: [Int64] { gaps + dropped + narrowed }
     }
 
     package enum Finding: Sendable, Equatable {

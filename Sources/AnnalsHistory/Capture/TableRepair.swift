@@ -130,10 +130,10 @@ package struct TableRepair {
     /// - Parameters:
     ///   - definition: the table's current declaration.
     ///   - old: the declaration that belongs to the list.
-    /// - Returns: the list that continues the history. nil, with nothing changed, if the old key does not identify rows any more,
-    ///   or if the table refuses rows that the old declaration allowed.
-    package mutating func goOn(as definition: DeclaredTable, from old: DeclaredTable) throws -> TrackedTable? {
-        guard definition.kind == .table, Refusal.ofTable(definition) == nil, definition.takesRows(of: old),
+    /// - Returns: the list that continues the history, and whether it refuses rows that the old declaration allowed; then older tokens must
+    ///   expire. nil, with nothing changed, if the old key does not identify rows any more, or if old values do not fit.
+    package mutating func goOn(as definition: DeclaredTable, from old: DeclaredTable) throws -> (list: TrackedTable, isNarrowed: Bool)? {
+        guard definition.kind == .table, Refusal.ofTable(definition) == nil, definition.takesValues(of: old),
             try !definition.hasKeylessRows(db)
         else { return nil }
         try note(definition)
@@ -146,7 +146,7 @@ package struct TableRepair {
             try RepairedTableNames(db, table, isContinued: false)?.give(to: list)
         }
         try CaptureTriggers(db, table: definition, id: list.id).install(db)
-        return try TrackedTable.fetchAll(db).first { $0.id == list.id }
+        return try TrackedTable.fetchAll(db).first { $0.id == list.id }.map { ($0, !definition.takesRows(of: old)) }
     }
 
     /// The values of rows that are older than their columns, by the index of the column. A program may change the default of a column
@@ -255,23 +255,29 @@ extension DeclaredTable {
         return try Bool.fetchOne(db, sql: "SELECT EXISTS(SELECT 1 FROM main.\(SQL.quote(name)) WHERE \(nullKeyCondition))") ?? false
     }
 
-    /// Whether rows that another declaration allowed fit this one under the same key. A replay inserts such rows. It does so with
-    /// CHECK constraints and foreign keys off, and leaves out unique indexes that do not fit.
-    fileprivate func takesRows(of old: DeclaredTable) -> Bool {
+    /// Whether rows that another declaration allowed fit this one under the same key, if they satisfy its constraints.
+    fileprivate func takesValues(of old: DeclaredTable) -> Bool {
         func key(_ table: DeclaredTable) -> [String] {
             zip(table.primaryKey, table.primaryKeyCollations).map { "\(table.columns[$0].name.foldedIdentifier) \($1.foldedIdentifier)" }
         }
         guard key(self) == key(old), (rowidAlias == nil) == (old.rowidAlias == nil), !isStrict || old.isStrict,
             generatedColumns.allSatisfy(old.generatedColumns.contains)
         else { return false }
-        let isTaken = columns.allSatisfy { column in
+        return columns.allSatisfy { column in
             guard let known = old.columnIndex(of: column.name) else {
                 let new = columnIndex(of: column.name)
                 return SchemaAdditions.isOptional(column) || new.map { FilledColumns.isFilled($0, of: self) } ?? false
             }
             let was = old.columns[known]
-            let isSameType = column.affinity == was.affinity && (!isStrict || column.declaredType.isSameIdentifier(as: was.declaredType))
-            return isSameType && (!column.isNotNull || was.isNotNull)
+            return column.affinity == was.affinity && (!isStrict || column.declaredType.isSameIdentifier(as: was.declaredType))
+        }
+    }
+
+    /// Whether such rows satisfy the constraints of this declaration. A replay inserts them. It does so with CHECK constraints and foreign
+    /// keys off, and leaves out unique indexes that do not fit.
+    fileprivate func takesRows(of old: DeclaredTable) -> Bool {
+        let isTaken = columns.allSatisfy { column in
+            old.columnIndex(of: column.name).map { !column.isNotNull || old.columns[$0].isNotNull } ?? true
         }
         func words(_ index: UniqueIndex) -> [String] {
             index.columns.map { "\($0.name?.foldedIdentifier ?? "") \($0.collation.foldedIdentifier)" }

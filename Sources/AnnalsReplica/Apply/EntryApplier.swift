@@ -29,7 +29,7 @@ package struct EntryApplier {
     package var observe: ((RowTable, _ old: [Value]?, _ new: [Value]?, RowMark?) -> Void)?
     /// Called for each change with the row before and after. Only the columns that footprints need are set: keys, unique columns and
     /// references.
-    var certify: ((RowTable, _ old: [Value]?, _ new: [Value]?) -> Void)?
+    var certify: ((RowTable, _ old: [Value]?, _ new: [Value]?) throws -> Void)?
 
     package init(
         session: MergeSession, direction: Direction, position: Position?,
@@ -192,16 +192,17 @@ package struct EntryApplier {
     ) throws {
         let table = inUse.table
         let key = localKey(inUse, values)
-        guard let found = try table.find(key, in: bytes) else { throw missing(table, key.map(bytes.value)) }
+        guard let found = try table.find(key, in: bytes) else { throw try missing(table, key.map(bytes.value)) }
         for (index, columnIndex) in inUse.columnIndexes.enumerated()
         where !found.column(columnIndex, equals: values[index], in: bytes) && !inUse.layout.leftover.contains(columnIndex) {
             defer { found.reset() }
-            throw differs(table, columnIndex, key.map(bytes.value), stored: found.value(columnIndex), expected: bytes.value(values[index]))
+            let (stored, expected) = (found.value(columnIndex), bytes.value(values[index]))
+            throw try differs(table, columnIndex, key.map(bytes.value), stored: stored, expected: expected)
         }
         if observe != nil || certify != nil || table.isReferenced {
             let old = found.values(0..<table.columnCount)
             observe?(table, old, nil, mark)
-            certify?(table, old, nil)
+            try certify?(table, old, nil)
             session.checks.noteGone(table, old)
         }
         try table.delete(found, key: key, in: bytes)
@@ -211,7 +212,7 @@ package struct EntryApplier {
     private func stored(_ inUse: TableInUse, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws -> [Value] {
         let table = inUse.table
         let key = currentKey(inUse, change)
-        guard let found = try table.find(key, in: bytes) else { throw missing(table, key.map(bytes.value)) }
+        guard let found = try table.find(key, in: bytes) else { throw try missing(table, key.map(bytes.value)) }
         defer { found.reset() }
         try compare(inUse, change, found, bytes)
         return found.values(0..<table.columnCount)
@@ -225,7 +226,7 @@ package struct EntryApplier {
             let columnIndex = inUse.columnIndexes[column]
             if found.column(columnIndex, equals: expected[index], in: bytes) || inUse.layout.leftover.contains(columnIndex) { continue }
             let key = currentKey(inUse, change).map(bytes.value)
-            throw differs(inUse.table, columnIndex, key, stored: found.value(columnIndex), expected: bytes.value(expected[index]))
+            throw try differs(inUse.table, columnIndex, key, stored: found.value(columnIndex), expected: bytes.value(expected[index]))
         }
     }
 
@@ -235,10 +236,10 @@ package struct EntryApplier {
         do {
             try row.table.restore(row.old, as: row.new, rowid: row.rowid)
         } catch let error as DatabaseError where Self.isRefusal(error) {
-            throw taken(row.table, row.table.key(of: row.new), error)
+            throw try taken(row.table, row.table.key(of: row.new), error)
         }
         observe?(row.table, row.old, row.new, row.mark)
-        certify?(row.table, row.old, row.new)
+        try certify?(row.table, row.old, row.new)
         session.noteHighestKey(row.table, row.new)
         try session.checks.noteChanged(row.table, old: row.old, new: row.new)
     }
@@ -251,7 +252,7 @@ package struct EntryApplier {
             do {
                 try table.insert(values, columnIndexes: inUse.columnIndexes, in: bytes, missing: inUse.layout.missing)
             } catch let error as DatabaseError where Self.isRefusal(error) {
-                throw taken(table, localKey(inUse, values).map(bytes.value), error)
+                throw try taken(table, localKey(inUse, values).map(bytes.value), error)
             }
             if observe != nil || certify != nil || table.hasReferences || table.definition.rowidAlias != nil {
                 var row = [Value](repeating: .null, count: table.columnCount)
@@ -261,7 +262,7 @@ package struct EntryApplier {
                 }
                 for (columnIndex, value) in inUse.layout.missing { row[columnIndex] = value }
                 observe?(table, nil, row, change.mark)
-                certify?(table, nil, row)
+                try certify?(table, nil, row)
                 try session.checks.noteNew(table, row)
                 session.noteHighestKey(table, row)
             }
@@ -278,7 +279,7 @@ package struct EntryApplier {
         _ inUse: TableInUse, _ change: WireChange, _ columnIndexes: [Int], _ bytes: UnsafeRawBufferPointer
     ) throws {
         let table = inUse.table
-        guard let found = try table.find(change.key, in: bytes) else { throw missing(table, change.key.map(bytes.value)) }
+        guard let found = try table.find(change.key, in: bytes) else { throw try missing(table, change.key.map(bytes.value)) }
         do {
             try compare(inUse, change, found, bytes)
         } catch {
@@ -292,29 +293,29 @@ package struct EntryApplier {
             // Only columns that this store lacks changed. This is still a change of the row.
             found.reset()
             if let old { observe?(table, old, old, change.mark) }
-            certifyKey(table, change.key.map(bytes.value))
+            try certifyKey(table, change.key.map(bytes.value))
             return
         }
         do {
             try table.update(found, key: change.key, columnIndexes: columnIndexes, new: target, in: bytes)
         } catch let error as DatabaseError where Self.isRefusal(error) {
-            throw taken(table, change.key.map(bytes.value), error)
+            throw try taken(table, change.key.map(bytes.value), error)
         }
-        guard let old else { return certifyKey(table, change.key.map(bytes.value)) }
+        guard let old else { return try certifyKey(table, change.key.map(bytes.value)) }
         var new = old
         for (columnIndex, value) in zip(columnIndexes, target) { new[columnIndex] = bytes.value(value) }
         observe?(table, old, new, change.mark)
-        certify?(table, old, new)
+        try certify?(table, old, new)
         try session.checks.noteChanged(table, old: old, new: new)
     }
 
     /// For an update without unique columns and references, the footprint holds only the row. For a change that cannot be made, it must
     /// hold at least the row.
-    private func certifyKey(_ table: RowTable, _ key: @autoclosure () -> [Value]) {
+    private func certifyKey(_ table: RowTable, _ key: @autoclosure () -> [Value]) throws {
         guard let certify else { return }
         var row = [Value](repeating: .null, count: table.columnCount)
         for (columnIndex, value) in zip(table.definition.primaryKey, key()) { row[columnIndex] = value }
-        certify(table, row, row)
+        try certify(table, row, row)
     }
 
     // MARK: Keys and errors
@@ -338,13 +339,13 @@ package struct EntryApplier {
         return key
     }
 
-    private func missing(_ table: RowTable, _ key: [Value]) -> MergeError {
-        certifyKey(table, key)
+    private func missing(_ table: RowTable, _ key: [Value]) throws -> MergeError {
+        try certifyKey(table, key)
         return .diverged(Divergence(table: table.definition.name, key: key, position: position, kind: .missingRow))
     }
 
-    private func differs(_ table: RowTable, _ columnIndex: Int, _ key: [Value], stored: Value, expected: Value) -> MergeError {
-        certifyKey(table, key)
+    private func differs(_ table: RowTable, _ columnIndex: Int, _ key: [Value], stored: Value, expected: Value) throws -> MergeError {
+        try certifyKey(table, key)
         let column = table.definition.columns[columnIndex].name
         return .diverged(
             Divergence(
@@ -357,8 +358,8 @@ package struct EntryApplier {
         error.resultCode == .SQLITE_CONSTRAINT || error.resultCode == .SQLITE_MISMATCH
     }
 
-    private func taken(_ table: RowTable, _ key: [Value], _ error: DatabaseError) -> MergeError {
-        certifyKey(table, key)
+    private func taken(_ table: RowTable, _ key: [Value], _ error: DatabaseError) throws -> MergeError {
+        try certifyKey(table, key)
         return .diverged(
             Divergence(table: table.definition.name, key: key, position: position, kind: .refused(error.message ?? "constraint")))
     }

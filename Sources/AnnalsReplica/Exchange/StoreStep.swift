@@ -90,6 +90,12 @@ package struct StoreStep {
                 // An error of the comparison is ignored here. The sync reports it.
                 guard let additions = try? schemaComparison().additions, !additions.isEmpty else { return }
                 try filler.offer(additions) { TransactionInfo(id: identities.next(), time: try tick(), origin: .migration) }
+            },
+            offerConstraints: { filler in
+                guard let additions = try? schemaComparison().additions else { return }
+                try filler.offerConstraints(additions.tightened) {
+                    TransactionInfo(id: identities.next(), time: try tick(), origin: .migration)
+                }
             })
     }
 

@@ -21,10 +21,13 @@ extension PageApplier {
         guard Self.mayBringSchema(footprint, cipher), let entry = try content.rest({ _, _ in }).schema else { return false }
         // The first schema entry created the space.
         guard entry.version > 1 else { return true }
-        guard !entry.isBreaking else { throw Self.breaking(entry) }
         guard let tried = attempt.tried else { throw ApplyError.untriedSchema }
         try RecentLog.noteSchema(db, before: position)
+        let space = try SpaceSchema.load(db) ?? SpaceSchema(session.registry)
         let additions = try SpaceSchema.take(entry, db, session, tried: tried)
+        guard !entry.isBreaking || space.tables.contains(where: { entry.redeclares($0.name) }) else { throw Self.breaking(entry) }
+        // Otherwise entries with rows that violate the constraints could follow.
+        guard additions.tightened.isEmpty || footprint.everything else { throw WireError.badValue("footprint") }
         try fill(additions.columns)
         return true
     }
@@ -87,22 +90,23 @@ extension PageApplier {
     /// Transactions after the removal may delete parents of the table's rows, because their authors do not have the table. So the table
     /// must not be tracked when they are applied. Until then its rows get the changes of the log.
     ///
-    /// - Throws: `StricterTables` as the underlying error if the first frame removes constraints that this store still has.
+    /// - Throws: `RedeclaredTables` as the underlying error if the first frame removes constraints that this store still has, or adds some
+    ///   that it lacks.
     package func beforeSchemaChange(_ page: Page) throws -> (page: Page, removed: [String]) {
         guard let tried = attempt.tried, var space = try SpaceSchema.load(db) else { return (page, []) }
         var removed: [String] = []
         for (entry, frame) in try schemas(of: page) where entry.version > 1 {
             guard let additions = try? SchemaAdditions(entry, to: space, tried: tried) else { break }
-            let stricter = StricterTables(session.registry, additions, before: space)
+            let redeclared = RedeclaredTables(session.registry, additions, before: space)
             space.add(additions)
             let tables = additions.removals.filter { $0.column == nil && session.registry.table(first: $0.table) != nil }.map(\.table)
-            guard !tables.isEmpty || stricter != nil else { continue }
+            guard !tables.isEmpty || redeclared != nil else { continue }
             guard frame == page.frames.first?.firstPosition else {
                 var part = page
                 part.frames = page.frames.filter { $0.firstPosition < frame }
                 return (part, removed)
             }
-            if let stricter { throw stricter.error }
+            if let redeclared { throw redeclared.error }
             removed += tables
         }
         return (page, removed)
@@ -169,6 +173,7 @@ extension PageApplier {
         try PendingSchemaEntries.moveFirst(db)
         let choice = try RebaseSet.all(db)
         let notes = RowIdentityRecorder()
+        try loosen()
         let outbox = try pull.undo(choice)
         let mark = session.historyMark()
         let changes = try KeptIntoRows(db, session, notes).run(space, before)

@@ -58,6 +58,7 @@ extension PageApplier {
         policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         try session.takeReferences()
         if isCopy { policies.setKeyRule(.mergeRows) }
+        try loosen()
         let outbox = try undo(choice)
         let mark = session.historyMark()
         returned.rows = try SnapshotRows(session, other, notes).take()
@@ -71,7 +72,11 @@ extension PageApplier {
                 db, spans: spans, info: info, origin: .imported, process: process, replica: .nobody, position: snapshot.position)
         }
         clock.observe(snapshot.time)
-        if let notes { returned.conflicts = try rebase(choice, outbox, known: [], notes, relayTime: relayTime) }
+        if let notes {
+            returned.conflicts = try rebase(choice, outbox, known: [], notes, relayTime: relayTime)
+        } else {
+            try endLooseStates()
+        }
         returned.rebased = choice.rows.count
         try session.untrackedChildren.settle()
         try HighestKeys.save(db, session.highestKeys)

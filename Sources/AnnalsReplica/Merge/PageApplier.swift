@@ -34,13 +34,16 @@ package struct PageApplier {
     package var rebasesAll = false
     /// The results of an earlier attempt to apply the page.
     package var attempt = PageAttempt()
+    /// The names of tables here with constraints that the space does not have yet.
+    package let stricter: [String]
+    let loose: LooseTables
     /// The page was applied only up to an entry that made the rows unverified.
     private(set) var isCutShort = false
 
     package init(
         db: Database, session: MergeSession, state: ReplicaState, process: String, identities: NewIdentities, layouts: LayoutNames,
         limits: OutboxLimits, cipher: SpaceCipher?, policies: MergePolicies, clock: HybridClock, now: HybridTime, rebasesAll: Bool = false,
-        attempt: PageAttempt = PageAttempt()
+        attempt: PageAttempt = PageAttempt(), stricter: [String] = []
     ) {
         self.db = db
         self.session = session
@@ -55,6 +58,8 @@ package struct PageApplier {
         self.now = now
         self.rebasesAll = rebasesAll
         self.attempt = attempt
+        self.stricter = stricter
+        loose = LooseTables(db)
     }
 
     /// The result of applying a page.
@@ -107,6 +112,7 @@ package struct PageApplier {
         _ entries: Entries, _ ahead: Set<Position>, _ choice: RebaseSet, relayTime: Int64?, _ summary: inout Summary
     ) throws {
         let notes = choice.rows.isEmpty ? nil : RowIdentityRecorder()
+        if notes != nil || attempt.undoesOutbox { try loosen() }
         let outbox = try undo(choice)
         notes?.duplicates = DuplicateTransactions(outbox)
         let schema = try SpaceSchema.version(db)
@@ -118,7 +124,7 @@ package struct PageApplier {
         session.checks.position = nil
         session.checks.reset()
         if choice.leavesSome, try isCutShort || SpaceSchema.version(db) != schema { throw ApplyError.partialRebaseInvalid }
-        guard let notes else { return }
+        guard let notes else { return try endLooseStates() }
         summary.rebased = choice.rows.count
         summary.conflicts = try rebase(choice, outbox, known: known, notes, relayTime: max(entries.lastReceipt, relayTime ?? 0))
     }
@@ -131,6 +137,7 @@ package struct PageApplier {
         pull.policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         try PendingSchemaEntries.moveFirst(db)
         let choice = try RebaseSet.all(db, from: first)
+        try loosen()
         let transactions = try pull.undo(choice)
         summary.conflicts = try pull.rebase(choice, transactions, known: [], RowIdentityRecorder(), relayTime: now.milliseconds)
         summary.rebased = choice.rows.count
@@ -174,9 +181,8 @@ package struct PageApplier {
     /// Whether footprints show all conflicts, so that some transactions can stay. They do not if a policy settles whole rows, if
     /// the schema or this replica's identity may have changed, or if entries were voided.
     private func mayLeaveSome(_ entries: Entries) throws -> Bool {
-        guard !rebasesAll, session.kept == nil, try SpaceSchema.version(db) <= 1, try Meta(db).integer(.isCopy) == nil else {
-            return false
-        }
+        guard !rebasesAll, stricter.isEmpty, session.kept == nil else { return false }
+        guard try SpaceSchema.version(db) <= 1, try Meta(db).integer(.isCopy) == nil else { return false }
         guard !entries.list.contains(where: { $0.footprint.everything }) else { return false }
         let isVoided = entries.sources.contains { if case .voided = $0 { true } else { false } }
         return !isVoided && session.registry.entries.allSatisfy { policies[$0.definition.name].row == nil }
@@ -382,7 +388,11 @@ package struct PageApplier {
         if let notes { applier.observe = notes.note }
         let key = cipher?.footprintKey ?? .none
         let claim = replica == .relay ? nil : ClaimedFootprint(footprint, of: info.id, key: key)
-        if let claim { applier.certify = { table, old, new in claim.note(table.hasher(key), old, new) } }
+        if let claim {
+            applier.certify = { [session] table, old, new in
+                claim.note(try table.hasher(key) { try session.requiredUniques(of: table) }, old, new)
+            }
+        }
         func check() throws {
             guard claim?.holds ?? true else { throw WireError.badValue("footprint") }
         }
@@ -435,6 +445,7 @@ package struct PageApplier {
             highestKeys: highest
         )
         var own = try PendingSchemaEntries.own(db)
+        try tighten(before: nil)
         var conflicts = 0
         var renamed: [RenumberedRows.Renaming] = []
         for (row, transaction) in zip(choice.rows, transactions) {
@@ -444,6 +455,7 @@ package struct PageApplier {
                 continue
             }
             var transaction = transaction
+            if let entry = transaction.schema { try tighten(before: entry) }
             guard try isStillNews(&transaction, rebase, own: &own) else {
                 try Outbox.delete(db, sequence: row.sequence)
                 try PendingSchemaEntries.forget(db, row.id)
@@ -468,6 +480,7 @@ package struct PageApplier {
             }
         }
         try recordRebase(since: mark, renamed)
+        try endLooseStates()
         return conflicts
     }
 

@@ -14,7 +14,7 @@ package struct BodyBuilder {
     private var table = 0
     private var journalCount = 0
     private var decisions = UserDecisions()
-    private var bringsSchema = false
+    private var schema: SchemaEntry?
 
     /// - Parameters:
     ///   - key: The key of the footprint's hashes.
@@ -26,13 +26,13 @@ package struct BodyBuilder {
         footprint = FootprintBuilder(transaction: info.id, key: key)
     }
 
-    package var isEmpty: Bool { encoder.changeCount == 0 && journalCount == 0 && decisions.isEmpty && !bringsSchema }
+    package var isEmpty: Bool { encoder.changeCount == 0 && journalCount == 0 && decisions.isEmpty && schema == nil }
 
     /// Adds a schema entry to the transaction.
     package mutating func bring(_ schema: SchemaEntry) {
         encoder.schema(schema)
         footprint.addSchema()
-        bringsSchema = true
+        self.schema = schema
     }
 
     mutating func beginTable(_ layout: Int64) {
@@ -80,9 +80,10 @@ package struct BodyBuilder {
     package mutating func finish(touching known: Footprint? = nil) throws -> Outbox.Draft {
         let changes = encoder.changeCount
         let last = try parts.writeLast(encoder.finishInPieces())
+        let concernsEverything = decisions.concernEverything || schema?.isBreaking ?? false
         return Outbox.Draft(
             id: info.id, time: info.time, changes: changes, journal: journalCount,
-            footprint: decisions.concernEverything ? .everything : known ?? footprint.finish(), parts: parts.count + 1, body: last)
+            footprint: concernsEverything ? .everything : known ?? footprint.finish(), parts: parts.count + 1, body: last)
     }
 
     /// The result of rebasing an outbox transaction; nil if nothing is left of it.

@@ -21,10 +21,13 @@ package struct OutboxFiller {
     package var author: () throws -> String? = { nil }
     /// Adds the schema additions that the space does not have, before the transactions that use them.
     package var offer: (OutboxFiller) throws -> Void = { _ in }
+    /// Adds constraints that the space does not have, after all transactions.
+    package var offerConstraints: (OutboxFiller) throws -> Void = { _ in }
 
     package init(
         db: Database, tables: TrackedTables, limits: OutboxLimits, footprintKey: @escaping () throws -> FootprintKey,
-        author: @escaping () throws -> String? = { nil }, offer: @escaping (OutboxFiller) throws -> Void = { _ in }
+        author: @escaping () throws -> String? = { nil }, offer: @escaping (OutboxFiller) throws -> Void = { _ in },
+        offerConstraints: @escaping (OutboxFiller) throws -> Void = { _ in }
     ) {
         self.db = db
         self.tables = tables
@@ -32,6 +35,7 @@ package struct OutboxFiller {
         self.footprintKey = footprintKey
         self.author = author
         self.offer = offer
+        self.offerConstraints = offerConstraints
     }
 
     /// Returns the number of added transactions.
@@ -60,6 +64,7 @@ package struct OutboxFiller {
             }
         }
         if last > done { try meta.set(.outboxed, last) }
+        try offerConstraints(self)
         return count
     }
 

@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsHistory
 import AnnalsMerge
 package import AnnalsSchema
 import AnnalsSQLite
@@ -16,6 +17,8 @@ package enum PendingSchemaEntries {
         case schema = 1
         /// The rows of the migration that made these additions. If another replica makes the same additions first, they are dropped.
         case rows = 2
+        /// It adds constraints to tables of the space; see `SchemaAdditions.tightened`. It stays after all older work.
+        case constraints = 3
     }
 
     package static let schema = """
@@ -46,6 +49,19 @@ package enum PendingSchemaEntries {
         }
     }
 
+    /// Removes entries with constraints for which `isCurrent` is false. Entries of a push under way stay.
+    static func dropConstraints(_ db: Database, unless isCurrent: (SchemaEntry) throws -> Bool) throws {
+        let sequences = try constraints(db)
+        guard !sequences.isEmpty, try !Push.isUnderWay(db) else { return }
+        for sequence in sequences {
+            guard let row = try Outbox.row(db, sequence: sequence),
+                let entry = try Outbox.content(db, of: row, layouts: [:]).rest({ _, _ in }).schema, try !isCurrent(entry)
+            else { continue }
+            try Outbox.delete(db, sequence: sequence)
+            try forget(db, row.id)
+        }
+    }
+
     package static func forget(_ db: Database, _ id: TransactionID) throws {
         guard try db.tableExists("annals_schema_offers") else { return }
         try db.execute(sql: "DELETE FROM annals_schema_offers WHERE id = ?", arguments: [Data(id.bytes)])
@@ -67,6 +83,9 @@ package enum PendingSchemaEntries {
         try sequences(db, kind).first
     }
 
+    /// The sequence numbers of the transactions that add constraints.
+    static func constraints(_ db: Database) throws -> [Int64] { try sequences(db, .constraints) }
+
     private static func sequences(_ db: Database, _ kind: Kind) throws -> [Int64] {
         guard try db.tableExists("annals_schema_offers") else { return [] }
         return try Outbox.sequences(db, ofIDs: "SELECT id FROM annals_schema_offers WHERE kind = ?", [kind.rawValue])
@@ -74,7 +93,7 @@ package enum PendingSchemaEntries {
 
     /// The schema entries that the outbox holds already.
     package static func entries(_ db: Database) throws -> [SchemaEntry] {
-        try sequences(db, .schema).compactMap { sequence in
+        try (sequences(db, .schema) + constraints(db)).compactMap { sequence in
             guard let row = try Outbox.row(db, sequence: sequence) else { return nil }
             return try Outbox.content(db, of: row, layouts: [:]).rest { _, _ in }.schema
         }
@@ -83,32 +102,61 @@ package enum PendingSchemaEntries {
 
 extension OutboxFiller {
     /// Appends the store's schema additions to the outbox, if neither the space nor the outbox has them. Must be called before new
-    /// transactions are moved to the outbox.
+    /// transactions are moved to the outbox. Added constraints are left out; see `offerConstraints`.
     ///
     /// Returns the transaction that carries them; nil if there are none.
     @discardableResult
     package func offer(_ additions: SchemaAdditions, _ makeInfo: () throws -> TransactionInfo) throws -> TransactionID? {
+        var additions = additions
+        additions.tightened = []
         guard !additions.isEmpty else { return nil }
         let entry = try entry(of: additions)
         try SpaceRename.remove(additions.renames, db)
         guard let entry else { return nil }
+        let info = try append(entry, as: .schema, makeInfo)
+        for removal in entry.removals where removal.column == nil { try TrackedTable.noteRemoval(of: removal.table, db) }
+        return info.id
+    }
+
+    /// Appends the constraints that the store has and the space lacks to the outbox, if the outbox does not have them. Must be called
+    /// after all transactions were moved to the outbox. Entries with other declarations than the present ones are removed.
+    ///
+    /// While the rows are unverified, the outbox lacks changes that may be necessary for the constraints.
+    package func offerConstraints(_ tightened: [DeclaredTable], _ makeInfo: () throws -> TransactionInfo) throws {
+        try PendingSchemaEntries.dropConstraints(db) { entry in
+            let statements = try tightened.filter { entry.redeclares($0.name) }.flatMap {
+                [SpaceRemoval(table: $0.name).statement] + (try CanonicalStatements(db, tables).statements(of: $0.name))
+            }
+            return entry.statements == statements
+        }
+        guard !tightened.isEmpty, try !UnverifiedRows.isNoted(db) else { return }
+        var additions = SchemaAdditions()
+        additions.tightened = tightened
+        if let entry = try entry(of: additions) { try append(entry, as: .constraints, makeInfo) }
+    }
+
+    @discardableResult
+    private func append(
+        _ entry: SchemaEntry, as kind: PendingSchemaEntries.Kind, _ makeInfo: () throws -> TransactionInfo
+    ) throws -> TransactionInfo {
         let info = try makeInfo()
         var builder = BodyBuilder(info, key: try footprintKey(), parts: Outbox.PartWriter(db, limits: limits))
         builder.bring(entry)
         try Outbox.append(db, builder.finish())
-        try PendingSchemaEntries.note(db, info.id, .schema)
-        for removal in entry.removals where removal.column == nil { try TrackedTable.noteRemoval(of: removal.table, db) }
-        return info.id
+        try PendingSchemaEntries.note(db, info.id, kind)
+        return info
     }
 
     /// The entry that carries the additions; nil if the pending entries carry all of them.
     package func entry(of additions: SchemaAdditions) throws -> SchemaEntry? {
         let pending = try PendingSchemaEntries.entries(db)
         var missing = additions.missing(in: pending)
-        try missing.relaxed.removeAll { table in
+        func isPending(_ table: DeclaredTable) throws -> Bool {
             guard let last = pending.last(where: { $0.redeclares(table.name) }) else { return false }
             return try CanonicalStatements(db, tables).statements(of: table.name).allSatisfy(last.statements.contains)
         }
+        try missing.relaxed.removeAll(where: isPending)
+        try missing.tightened.removeAll(where: isPending)
         guard !missing.isEmpty else { return nil }
         let version = max(try SpaceSchema.version(db), pending.map(\.version).max() ?? 1) + 1
         return try missing.entry(version: version, db, in: tables)

@@ -104,9 +104,11 @@ package final class RebuiltTables {
     private func takeUp(_ table: Aside) throws {
         defer { aside.removeAll { $0.list.id == table.list.id } }
         var repair = TableRepair(db, table.list)
-        if let definition = try SchemaReader(db).table(table.list.name), let list = try repair.goOn(as: definition, from: table.definition)
+        if let definition = try SchemaReader(db).table(table.list.name),
+            let (list, isNarrowed) = try repair.goOn(as: definition, from: table.definition)
         {
             try compare(table, definition, list)
+            if isNarrowed { drift.narrowed.append(list.id) }
         }
         try db.execute(sql: "DROP TABLE \(table.copy)")
     }

@@ -23,12 +23,12 @@ extension SchemaAdditions {
             tracked.append(TableLayout(name: change.table, columns: key + change.columns.map(\.name), key: Array(key.indices)))
         }
         statements += removals.filter { $0.column != nil }.map(\.statement)
-        for table in relaxed {
+        for table in redeclared {
             statements.append(SpaceRemoval(table: table.name).statement)
             statements += try CanonicalStatements(db, own).statements(of: table.name)
         }
         statements += removals.filter { $0.column == nil }.map(\.statement) + renames.map(\.statement)
-        let entry = SchemaEntry(version: version, statements: statements, tracked: tracked, isBreaking: false)
+        let entry = SchemaEntry(version: version, statements: statements, tracked: tracked, isBreaking: !tightened.isEmpty)
         try Self.checkForReceivers(entry.declarations)
         return entry
     }
@@ -104,13 +104,18 @@ extension SchemaAdditions {
         var later = space
         later.add(self)
         for known in later.tables where entry.redeclares(known.name) {
-            guard let table = try reader.table(known.name), table.columns.allSatisfy({ known.columnIndex(of: $0.name) != nil }),
-                later.isRelaxed(table)
+            guard let table = try reader.table(known.name), table.columns.allSatisfy({ known.columnIndex(of: $0.name) != nil })
             else { continue }
-            relaxed.append(table)
+            if later.isRelaxed(table) {
+                relaxed.append(table)
+            } else if entry.isBreaking, later.isTightened(table) {
+                tightened.append(table)
+            } else {
+                continue
+            }
             statements[known.name] = try Self.statements(of: table.name, db)
         }
-        removals += later.with(relaxed).possible(entry.removals.filter { $0.column == nil })
+        removals += later.with(redeclared).possible(entry.removals.filter { $0.column == nil })
     }
 
     /// Renames of unknown tables and columns are ignored.

@@ -19,6 +19,8 @@ package final class MergeSession {
     package var kept: DeferredCells? {
         didSet { space = nil }
     }
+    /// Tables of this store have constraints that the space does not have yet.
+    package var hasMoreConstraints = false
     /// The space's schema, loaded at first use.
     private var space: SpaceSchema??
     package private(set) var highestKeys: [String: Int64] = [:]
@@ -126,7 +128,16 @@ package final class MergeSession {
     }
 
     /// To be called after the space's schema was changed.
-    package func forgetSpace() { space = nil }
+    package func forgetSpace() {
+        space = nil
+        if hasMoreConstraints { tables.values.forEach { $0.forgetHasher() } }
+    }
+
+    /// For each unique index of a table, whether every author of the space must follow it; nil if all of them.
+    package func requiredUniques(of table: RowTable) throws -> [Bool]? {
+        guard hasMoreConstraints, let known = try spaceTable(table.first.name) else { return nil }
+        return SchemaAgreement.uniques(table.first, in: known)
+    }
 
     // MARK: History
 

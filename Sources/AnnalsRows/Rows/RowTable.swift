@@ -40,13 +40,19 @@ package final class RowTable {
     }
 
     /// The hasher for the rules that every author must follow. The last one is cached.
-    package func hasher(_ key: FootprintKey) -> TableHasher {
+    ///
+    /// - Parameter uniques: For each unique index, whether these rules contain it; nil if they contain all.
+    package func hasher(_ key: FootprintKey, uniques: () throws -> [Bool]? = { nil }) rethrows -> TableHasher {
         if let lastHasher, lastHasher.key == key { return lastHasher }
-        let hasher = TableHasher(requiredRules, key)
+        var rules = requiredRules
+        if let required = try uniques() { rules.uniques = zip(rules.uniques, required).filter(\.1).map(\.0) }
+        let hasher = TableHasher(rules, key)
         lastHasher = hasher
         return hasher
     }
     private var lastHasher: TableHasher?
+
+    func forgetHasher() { lastHasher = nil }
 
     private let db: Database
     private let history: HistoryWriter

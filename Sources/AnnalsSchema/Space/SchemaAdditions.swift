@@ -4,7 +4,7 @@ package import AnnalsWire
 package import GRDB
 
 /// The difference between a schema and an older one, if rows of the older schema stay valid: new tables, new columns that have a
-/// default, and tables, columns and constraints that were removed.
+/// default, and tables, columns and constraints that were removed. Also added constraints, if the rows of their author satisfy them.
 ///
 /// Replicas that lack them continue to sync; see `SchemaComparison`. All names are canonical names, except the new names in
 /// renames.
@@ -44,12 +44,20 @@ package struct SchemaAdditions: Hashable, Sendable {
     /// Each row that satisfies the old declaration satisfies the new one. A replica with the old declaration applies no entry after this
     /// one before it is migrated.
     package var relaxed: [DeclaredTable] = []
+    /// New declarations of tables that have more constraints: NOT NULL, UNIQUE and CHECK.
+    ///
+    /// The rows of the entry's author satisfy them, and the entry conflicts with every other transaction. So the rows of the log satisfy
+    /// them from the entry on. A replica with the old declaration applies no entry after this one before it is migrated.
+    package var tightened: [DeclaredTable] = []
     /// The statements that create the tables and their indexes, from an entry of the log, by table name.
     package var statements: [String: [String]] = [:]
 
     package init() {}
 
-    package var isEmpty: Bool { !areRows && renames.isEmpty && removals.isEmpty && relaxed.isEmpty }
+    package var isEmpty: Bool { !areRows && renames.isEmpty && removals.isEmpty && redeclared.isEmpty }
+
+    /// The new declarations of tables that the space has.
+    package var redeclared: [DeclaredTable] { relaxed + tightened }
 
     /// Whether there are new tables or columns.
     package var areRows: Bool { !tables.isEmpty || !columns.isEmpty }
@@ -97,7 +105,7 @@ package struct SchemaAdditions: Hashable, Sendable {
         missing.renames = renames.filter { rename in told.last(where: rename.isAbout)?.name != rename.name }
         let removed = entries.flatMap(\.removals)
         missing.removals = removals.filter { removal in !removed.contains(where: removal.isSame) }
-        missing.relaxed = relaxed
+        (missing.relaxed, missing.tightened) = (relaxed, tightened)
         return missing
     }
 
@@ -115,6 +123,7 @@ package struct SchemaAdditions: Hashable, Sendable {
         named.renames = entry.renames.filter(renames.contains)
         named.removals = removals.filter { removal in entry.removals.contains(where: removal.isSame) }
         named.relaxed = relaxed.filter { entry.redeclares($0.name) }
+        named.tightened = tightened.filter { entry.redeclares($0.name) }
         return named
     }
 }

@@ -73,6 +73,26 @@ package enum SchemaAgreement {
         return difference(strict, other)
     }
 
+    /// Whether two tables differ only in NOT NULL, UNIQUE and CHECK constraints that the second one does not have.
+    package static func isTightened(_ one: DeclaredTable, from other: DeclaredTable) -> Bool {
+        difference(one, other) != nil && references(one) == references(other) && isRelaxed(other, from: one)
+    }
+
+    /// The constraints that a table has besides its primary key, each as a text that is equal on all replicas.
+    package static func constraints(_ table: DeclaredTable) -> Set<String> {
+        var all = table.columns.filter(\.isNotNull).map { "NOT NULL \($0.name.foldedIdentifier)" }
+        all += uniques(table).map { "UNIQUE \($0)" }
+        all += references(table).map { "FOREIGN KEY \($0)" }
+        all += checks(table).map { "CHECK \($0)" }
+        return Set(all)
+    }
+
+    /// For each unique index of a table, whether another declaration of the table has it too.
+    package static func uniques(_ table: DeclaredTable, in other: DeclaredTable) -> [Bool] {
+        let known = Set(uniques(other))
+        return table.uniqueIndexes.map { known.contains(unique($0)) }
+    }
+
     private static func names(_ table: DeclaredTable) -> [String] {
         table.columns.map(\.name.foldedIdentifier)
     }
@@ -83,12 +103,14 @@ package enum SchemaAgreement {
     }
 
     private static func uniques(_ table: DeclaredTable) -> [String] {
-        table.uniqueIndexes.map { index in
-            let columns = index.columns.map { "\($0.name?.foldedIdentifier ?? "expression") \($0.collation.uppercased())" }
-            // The text of an expression or a condition is only in the statement.
-            let text = index.hasExpression || index.isPartial ? index.sql.map { SQLText($0).comparableBody } ?? "" : ""
-            return columns.joined(separator: ", ") + text
-        }.sorted()
+        table.uniqueIndexes.map(unique).sorted()
+    }
+
+    private static func unique(_ index: DeclaredTable.UniqueIndex) -> String {
+        let columns = index.columns.map { "\($0.name?.foldedIdentifier ?? "expression") \($0.collation.uppercased())" }
+        // The text of an expression or a condition is only in the statement.
+        let text = index.hasExpression || index.isPartial ? index.sql.map { SQLText($0).comparableBody } ?? "" : ""
+        return columns.joined(separator: ", ") + text
     }
 
     private static func expressions(_ table: DeclaredTable) -> [String?] {

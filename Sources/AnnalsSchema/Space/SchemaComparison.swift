@@ -15,6 +15,7 @@ package import GRDB
 /// | a column | no longer the column | *leftover*: its values are exchanged only with replicas that have it too |
 /// | a table | no longer the table | *leftover*: it is not tracked any more |
 /// | fewer constraints | more | *relaxed*, one of the additions: a schema entry brings the new declaration to the space |
+/// | more constraints | fewer | *tightened*, one of the additions: the same, after all work that was written before |
 /// | anything else | something else | refused, with the name of the table |
 package struct SchemaComparison: Sendable {
     /// What a schema entry must add to the space.
@@ -202,7 +203,8 @@ package struct SchemaComparison: Sendable {
             let message = "the table \(entry.definition.name) differs from the space's declaration: \(difference)"
             let hint =
                 "Declare it here as in the space. A space accepts new tables, new columns that may be NULL or have a constant default, "
-                + "removed columns and constraints, and renames; other changes need another space: leave this one, migrate, and join the other"
+                + "removed columns, added and removed constraints, and renames; other changes need another space: leave this one, migrate, "
+                + "and join the other"
             guard more.count == 1, fewer.count == 1 else { return SchemaAgreement.refused(operation, message, hint) }
             let (table, old, new) = (entry.definition.name, space.present(fewer[0].name, of: theirs.name), more[0].name)
             let rename = ".column(\"\(old)\", of: \"\(table)\", to: \"\(new)\")"
@@ -240,17 +242,23 @@ package struct SchemaComparison: Sendable {
             throw refuse("its foreign keys (\(names))")
         }
         let newChecks = own.checks(naming: more.map(\.name))
-        guard newChecks.allSatisfy({ own.names(in: $0).allSatisfy { name in more.contains { $0.name.isSameIdentifier(as: name) } } }) else {
-            throw refuse("its CHECK constraints")
-        }
+        let addedChecks = newChecks.filter { own.names(in: $0).allSatisfy { name in more.contains { $0.name.isSameIdentifier(as: name) } } }
+        var isTightened = addedChecks.count < newChecks.count
+        if isTightened, !isMember { throw refuse("its CHECK constraints") }
         let (mine, other) = (own.arranged(common), theirs.arranged(common))
         if let difference = SchemaAgreement.difference(mine, other) {
             guard isMember else { throw refuse(difference) }
-            if let difference = SchemaAgreement.differenceBesidesRemovedConstraints(mine, other) { throw refuse(difference) }
-            isRelaxed = true
+            if SchemaAgreement.isTightened(mine, from: other) {
+                isTightened = true
+            } else if let difference = SchemaAgreement.differenceBesidesRemovedConstraints(mine, other) {
+                throw refuse(difference)
+            } else {
+                isRelaxed = true
+            }
         }
+        if isRelaxed, isTightened { throw refuse("constraints were removed and others added. Make two migrations, and sync in between") }
         if common.contains(where: { space.isAdded($0, of: own.name) && missingSchema.has($0, of: own.name) }) { isCaughtUp = true }
-        if isRelaxed {
+        if isRelaxed || isTightened {
             // The declaration that the entry carries has all columns of the space, and no others.
             let missing = fewer.filter { !removed.contains($0) }.map { space.present($0.name, of: theirs.name) }
             guard missing.isEmpty else {
@@ -259,10 +267,10 @@ package struct SchemaComparison: Sendable {
             let old = unknown.filter { !more.contains($0) }.map(\.name)
             guard old.isEmpty else { throw refuse("it has columns that the space has removed (\(old.joined(separator: ", ")))") }
             if space.breaksReferences(own) { throw refuse("a UNIQUE constraint to which a foreign key refers was removed") }
-            additions.relaxed.append(own)
+            if isRelaxed { additions.relaxed.append(own) } else { additions.tightened.append(own) }
         }
         guard !more.isEmpty else { return }
-        additions.columns.append(SchemaAdditions.Columns(table: theirs.name, columns: more, foreignKeys: newKeys, checks: newChecks))
+        additions.columns.append(SchemaAdditions.Columns(table: theirs.name, columns: more, foreignKeys: newKeys, checks: addedChecks))
     }
 }
 
@@ -296,6 +304,16 @@ extension DeclaredTable {
                 table.uniqueIndexes[index].columns[part].columnIndex = name.flatMap(table.columnIndex(of:))
             }
         }
+        return table
+    }
+
+    /// The table without constraints that concern only these columns: NOT NULL, CHECK and foreign keys.
+    package func withoutConstraints(of names: [String]) -> DeclaredTable {
+        func isOne(_ name: String) -> Bool { names.contains { $0.isSameIdentifier(as: name) } }
+        var table = self
+        for index in columns.indices where isOne(columns[index].name) { table.columns[index].isNotNull = false }
+        table.foreignKeys.removeAll { $0.columns.allSatisfy(isOne) }
+        table.checks.removeAll { self.names(in: $0).allSatisfy(isOne) }
         return table
     }
 

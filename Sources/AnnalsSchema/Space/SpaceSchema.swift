@@ -169,7 +169,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
                 tables[index].foreignKeys.append(key)
             }
         }
-        self = with(additions.relaxed)
+        self = with(additions.redeclared)
         for removal in additions.removals where removal.column == nil { remove(removal) }
         // A new table or column has its canonical name as its current name. If another one uses that name, it loses it.
         if names != nil {
@@ -211,25 +211,33 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
             && (!removed.isEmpty || SchemaAgreement.difference(new, old) != nil)
     }
 
-    /// The schema with other declarations of tables; see `SchemaAdditions.relaxed`.
-    package func with(_ relaxed: [DeclaredTable]) -> SpaceSchema {
+    /// Whether a declaration has more constraints than the space's, and can replace it.
+    package func isTightened(_ table: DeclaredTable) -> Bool {
+        guard let known = self.table(named: table.name), known.columns.count == table.columns.count else { return false }
+        let names = known.columns.map(\.name)
+        return names.allSatisfy { table.columnIndex(of: $0) != nil } && !breaksReferences(table)
+            && SchemaAgreement.isTightened(table.arranged(names), from: known)
+    }
+
+    /// The schema with other declarations of tables; see `SchemaAdditions.redeclared`.
+    package func with(_ redeclared: [DeclaredTable]) -> SpaceSchema {
         var schema = self
-        for table in relaxed { schema.declare(table) }
+        for table in redeclared { schema.declare(table) }
         return schema
     }
 
     private mutating func declare(_ table: DeclaredTable) {
-        guard isRelaxed(table), let known = self.table(named: table.name) else { return }
+        guard isRelaxed(table) || isTightened(table), let known = self.table(named: table.name) else { return }
         for column in known.columns where table.columnIndex(of: column.name) == nil {
             remove(SpaceRemoval(table: known.name, column: column.name))
         }
         guard let index = tables.firstIndex(where: { $0.name == known.name }) else { return }
         let columns = tables[index].columns
-        let relaxed = table.arranged(columns.map(\.name))
-        for columnIndex in columns.indices { tables[index].columns[columnIndex].isNotNull = relaxed.columns[columnIndex].isNotNull }
-        tables[index].uniqueIndexes = relaxed.uniqueIndexes
-        tables[index].checks = relaxed.checks
-        tables[index].foreignKeys = relaxed.foreignKeys
+        let new = table.arranged(columns.map(\.name))
+        for columnIndex in columns.indices { tables[index].columns[columnIndex].isNotNull = new.columns[columnIndex].isNotNull }
+        tables[index].uniqueIndexes = new.uniqueIndexes
+        tables[index].checks = new.checks
+        tables[index].foreignKeys = new.foreignKeys
     }
 
     /// The additions that a store must make to have what it lacks.

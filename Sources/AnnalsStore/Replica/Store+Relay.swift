@@ -76,13 +76,16 @@ extension Store {
         do {
             return try await rejoinOnce(from: copy, at: stamp, expired: expired, relayTime: relayTime)
         } catch let error as AnnalsError {
-            guard let tables = error.underlying as? StricterTables, try await rebuild(tables) else { throw error }
-            return try await rejoinOnce(from: copy, at: stamp, expired: expired, relayTime: relayTime)
+            guard let tables = error.underlying as? RedeclaredTables else { throw error }
+            // Rows of the snapshot may violate removed constraints, and rows of this store added ones.
+            if let relaxed = tables.relaxed { guard try await rebuild(relaxed) else { throw error } }
+            return try await rejoinOnce(from: copy, at: stamp, expired: expired, relayTime: relayTime, tightened: tables.tightened)
         }
     }
 
+    /// - Parameter tightened: the tables to rebuild with more constraints after they have the rows of the snapshot.
     private func rejoinOnce(
-        from copy: Store, at stamp: SnapshotStamp, expired: ExpiredReplica, relayTime: Int64?
+        from copy: Store, at stamp: SnapshotStamp, expired: ExpiredReplica, relayTime: Int64?, tightened: RedeclaredTables? = nil
     ) async throws -> Resynced? {
         let configuration = configuration
         let policies = configuration.mergePolicies
@@ -95,7 +98,9 @@ extension Store {
             try step.filler().fill()
             guard try ExpiredReplica.load(db) == expired, try !Push.isUnderWay(db) else { return nil }
             return try copy.database.reading { other in
-                if let tables = try StricterTables(step.tables(), of: db, than: other) { throw tables.error }
+                if let tables = try RedeclaredTables(step.tables(), of: db, than: other) {
+                    guard tables.relaxed == nil, tightened != nil, try configuration.newSchemas.takes(db) else { throw tables.error }
+                }
                 let comparison = try SchemaComparison.check(step.tables(), of: db, with: other)
                 try step.release(comparison.leftover.filter { $0.column == nil }.map(\.table), configuration.newSchemas)
                 var pull = try Self.pull(db, step, exchange.state, policies)
@@ -107,6 +112,7 @@ extension Store {
                 let returned = try pull.takeSnapshot(other, mark, isCopy: isCopy, relayTime: relayTime ?? step.environment.now())
                 try StoreClock.save(pull.clock, db)
                 try Meta(db).set(.isCopy, nil)
+                if let tightened { try Self.rebuild(tightened, db, step, pull.state, policies) }
                 return Resynced(
                     status: try ReplicaExchange(db, step.identities).status(), snapshot: mark.position, rows: returned.rows,
                     conflicts: returned.conflicts, rebased: returned.rebased)

@@ -118,17 +118,24 @@ extension Store {
         }
     }
 
-    /// - Parameter isWriting: whether it may write rows, which then get a time of the store's clock.
+    /// - Parameters:
+    ///   - isWriting: whether it may write rows, which then get a time of the store's clock.
+    ///   - known: the names of tables with constraints that the space does not have; nil if they must be found.
     static func pull(
-        _ db: Database, _ step: StoreStep, _ state: ReplicaState, _ policies: MergePolicies, isWriting: Bool = true
+        _ db: Database, _ step: StoreStep, _ state: ReplicaState, _ policies: MergePolicies, isWriting: Bool = true,
+        stricter known: [String]? = nil
     ) throws -> PageApplier {
-        let session = MergeSession(db, registry: try step.tables())
+        let tables = try step.tables()
+        let session = MergeSession(db, registry: tables)
         session.kept = try DeferredCells.load(db)
+        let stricter =
+            try known ?? step.schemaComparison().additions.tightened.compactMap { tables.table(first: $0.name)?.definition.name }
+        session.hasMoreConstraints = !stricter.isEmpty
         let clock = try step.clock()
         return PageApplier(
             db: db, session: session, state: state, process: step.environment.processName,
             identities: step.identities, layouts: try step.layouts(), limits: step.outboxLimits, cipher: try step.cipher(),
-            policies: policies, clock: clock, now: isWriting ? try step.tick() : clock.last)
+            policies: policies, clock: clock, now: isWriting ? try step.tick() : clock.last, stricter: stricter)
     }
 
     /// The push under way, or a new one from the oldest outbox transactions, at its first part; nil if there is nothing to push.
@@ -186,15 +193,31 @@ extension Store {
         return taken
     }
 
-    /// Rebuilds tables without the constraints that the space has removed, if the store takes its schema from the log.
-    func rebuild(_ tables: StricterTables) async throws -> Bool {
-        let schemas = configuration.newSchemas
-        return try await merging("sync", runsTriggers: false) { db, step in
+    /// Rebuilds tables with the constraints that the space has now, if the store takes its schema from the log.
+    func rebuild(_ tables: RedeclaredTables) async throws -> Bool {
+        let (schemas, policies) = (configuration.newSchemas, configuration.mergePolicies)
+        return try await merging("sync", runsTriggers: tables.addsConstraints) { db, step in
             guard try schemas.takes(db) else { return false }
             try step.recordExternal()
-            try tables.rebuild(db, step)
+            guard tables.addsConstraints else {
+                try tables.rebuild(db, step)
+                return true
+            }
+            let exchange = try ReplicaExchange(db, step.identities)
+            guard try !Push.isUnderWay(db) else { throw ApplyError.pushUnderWay }
+            try step.filler().fill()
+            try Self.rebuild(tables, db, step, exchange.state, policies)
             return true
         }
+    }
+
+    /// Rebuilds tables with constraints that rows of the outbox may violate.
+    static func rebuild(
+        _ tables: RedeclaredTables, _ db: Database, _ step: StoreStep, _ state: ReplicaState, _ policies: MergePolicies
+    ) throws {
+        let undone = try pull(db, step, state, policies).undoAll()
+        try tables.rebuild(db, step)
+        try pull(db, step, state, policies).repeatAll(undone)
     }
 
     /// Applies a page in several attempts. An attempt that finds schema entries stops, and they are tried first. If an entry
@@ -207,7 +230,7 @@ extension Store {
             } catch let error as AnnalsError {
                 if case .untriedSchema? = error.underlying as? ApplyError, attempt.tried == nil {
                     attempt.tried = try await trySchemas(of: page)
-                } else if let tables = error.underlying as? StricterTables, attempt.rebuilt != error.message, try await rebuild(tables) {
+                } else if let tables = error.underlying as? RedeclaredTables, attempt.rebuilt != error.message, try await rebuild(tables) {
                     // One frame may have several such entries. Each rebuild removes at least one constraint.
                     attempt.rebuilt = error.message
                 } else if let entry = error.entry, PageAttempt.mayFitWithoutOutbox(entry), !attempt.undoesOutbox {
@@ -315,7 +338,7 @@ extension Store {
         let (page, removed) = try pull.beforeSchemaChange(page)
         if !removed.isEmpty {
             try step.release(removed, configuration.newSchemas)
-            pull = try Self.pull(exchange.db, step, exchange.state, policies)
+            pull = try Self.pull(exchange.db, step, exchange.state, policies, stricter: pull.stricter)
             pull.attempt = attempt
         }
         let summary: PageApplier.Summary
@@ -325,7 +348,7 @@ extension Store {
             // The attempt's changes to the schema were undone with it.
             exchange.db.clearSchemaCache()
             step.forgetComparison()
-            pull = try Self.pull(exchange.db, step, exchange.state, policies)
+            pull = try Self.pull(exchange.db, step, exchange.state, policies, stricter: pull.stricter)
             pull.rebasesAll = true
             pull.attempt = attempt
             summary = try pull.apply(page)

@@ -453,7 +453,8 @@ struct AdditionTests {
     func refused() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let before = try await world.stores[0].digest()
-        await #expect { try await world.migrate(0, "CREATE UNIQUE INDEX names ON person(name)", "DELETE FROM person") } throws: {
+        let change = "ALTER TABLE person ADD COLUMN up TEXT AS (upper(name))"
+        await #expect { try await world.migrate(0, change, "DELETE FROM person") } throws: {
             ($0 as? AnnalsError)?.code == .schemaRefused
         }
         #expect(try await world.stores[0].digest() == before)

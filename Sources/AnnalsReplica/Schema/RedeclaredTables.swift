@@ -4,13 +4,14 @@ package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// Tables of this store with constraints that the space has removed; see `SchemaAdditions.relaxed`.
+/// Tables of this store with constraints that the space has removed, or without some that it has added; see
+/// `SchemaAdditions.redeclared`.
 ///
-/// Later rows of the space may violate these constraints. So the store waits before the schema entry until its program has removed them, or
-/// it rebuilds the tables if it takes its schema from the log.
-package struct StricterTables: Error {
+/// Later rows of the space may violate a removed constraint, and rows of this store an added one. So the store waits before the schema
+/// entry until its program has made the same change, or it rebuilds the tables if it takes its schema from the log.
+package struct RedeclaredTables: Error {
     /// The new declarations, the statements that create them, and the new columns of the same entry.
-    private let additions: SchemaAdditions
+    private var additions: SchemaAdditions
     /// The schema of the space with the new declarations.
     private let space: SpaceSchema
     /// What differs first.
@@ -29,25 +30,25 @@ package struct StricterTables: Error {
 
     private init?(_ here: TrackedTables, _ additions: SchemaAdditions, before: SpaceSchema, after: SpaceSchema) {
         var (own, first) = (SchemaAdditions(), "")
-        for table in additions.relaxed {
+        for table in additions.redeclared {
             guard let entry = here.table(first: table.name), let difference = Self.difference(entry.first, table, before) else { continue }
-            if own.relaxed.isEmpty { first = "\(entry.definition.name): \(difference)" }
-            own.relaxed.append(table)
+            if own.redeclared.isEmpty { first = "\(entry.definition.name): \(difference)" }
+            if additions.tightened.contains(table) { own.tightened.append(table) } else { own.relaxed.append(table) }
             own.statements[table.name] = additions.statements.first { $0.key.isSameIdentifier(as: table.name) }?.value
             own.columns += additions.columns.filter { $0.table.isSameIdentifier(as: table.name) }
         }
-        guard !own.relaxed.isEmpty else { return nil }
+        guard !own.redeclared.isEmpty else { return nil }
         (self.additions, space, difference) = (own, after, first)
     }
 
-    /// The tables that are stricter than those of a copy of the space at a later position; nil if there are none.
+    /// The tables that are declared otherwise in a copy of the space at a later position; nil if there are none.
     package init?(_ here: TrackedTables, of db: Database, than copy: Database) throws {
         guard let before = try SpaceSchema.load(db), let after = try SpaceSchema.load(copy) else { return nil }
         let theirs = try TrackedTables.load(copy)
         var additions = SchemaAdditions()
         for table in after.tables {
             guard let own = here.table(first: table.name)?.first, Self.difference(own, table, before) != nil else { continue }
-            additions.relaxed.append(table)
+            if before.isTightened(table) { additions.tightened.append(table) } else { additions.relaxed.append(table) }
             additions.statements[table.name] = try CanonicalStatements(copy, theirs).statements(of: table.name)
             let columns = table.columns.filter { own.columnIndex(of: $0.name) == nil }
             additions.columns.append(SchemaAdditions.Columns(table: table.name, columns: columns, foreignKeys: []))
@@ -55,20 +56,25 @@ package struct StricterTables: Error {
         self.init(here, additions, before: before, after: after)
     }
 
-    /// The constraints that a table here has and the new declaration does not have, in a few words.
+    /// What the entry removed and this store still has, or what it added and this store lacks, in a few words. Other differences are
+    /// changes that only this store has made.
     private static func difference(_ own: DeclaredTable, _ new: DeclaredTable, _ before: SpaceSchema) -> String? {
         let removed = own.columns.filter { new.columnIndex(of: $0.name) == nil }
-        if let known = before.table(named: new.name), let column = removed.first(where: { before.isConstrained($0.name, of: known) }) {
-            return "the column \(column.name)"
-        }
+        guard let known = before.table(named: new.name) else { return nil }
+        if let column = removed.first(where: { before.isConstrained($0.name, of: known) }) { return "the column \(column.name)" }
         let common = new.columns.map(\.name).filter { own.columnIndex(of: $0) != nil }
-        let (own, new) = (own.arranged(common), new.arranged(common))
-        return SchemaAgreement.isRelaxed(own, from: new) ? nil : SchemaAgreement.difference(own, new)
+        let (mine, theirs) = (own.arranged(common), new.arranged(common))
+        let own = SchemaAgreement.constraints(mine)
+        // Constraints that came with columns which this store lacks are no reason to wait.
+        let added = new.columns.map(\.name).filter { known.columnIndex(of: $0) == nil && !common.contains($0) }
+        let (old, now) = (SchemaAgreement.constraints(known), SchemaAgreement.constraints(new.withoutConstraints(of: added)))
+        let isAlike = own.isDisjoint(with: old.subtracting(now)) && own.isSuperset(of: now.subtracting(old))
+        return isAlike ? nil : SchemaAgreement.difference(mine, theirs) ?? "its constraints"
     }
 
     package var error: AnnalsError {
         AnnalsError(
-            .waitingForMigration, operation: "sync", "the space has removed a constraint that this store has in the table \(difference)",
+            .waitingForMigration, operation: "sync", "the space has other constraints than this store in the table \(difference)",
             hint:
                 "Bring the schema up to date, then sync again. Local work can continue. To let each sync change the schema: set the policy "
                 + "schema of the space to take",
@@ -78,6 +84,20 @@ package struct StricterTables: Error {
 
     // MARK: Rebuilding
 
+    /// Whether the outbox must be undone before the tables are rebuilt: its rows may violate a constraint.
+    package var addsConstraints: Bool { !additions.tightened.isEmpty }
+
+    /// The tables that lose constraints; nil if there are none.
+    package var relaxed: RedeclaredTables? { with { $0.tightened = [] } }
+    /// The tables that get constraints; nil if there are none.
+    package var tightened: RedeclaredTables? { with { $0.relaxed = [] } }
+
+    private func with(_ change: (inout SchemaAdditions) -> Void) -> RedeclaredTables? {
+        var tables = self
+        change(&tables.additions)
+        return tables.additions.redeclared.isEmpty ? nil : tables
+    }
+
     /// Rebuilds the tables with their new declarations. Triggers and foreign keys of the connection must be off. To be called after
     /// everything is recorded, in the same SQLite transaction.
     ///
@@ -85,11 +105,12 @@ package struct StricterTables: Error {
     package func rebuild(_ db: Database, _ step: StoreStep) throws {
         let names = try LocalNames(db, space, additions)
         let renamed = RenamedStatements(tables: space.tables, names: names.map)
-        for table in additions.relaxed {
+        for table in additions.redeclared {
             let statements = try renamed.rename(additions.statements[table.name] ?? [], of: table.name)
             do {
                 let added = additions.columns.filter { $0.table.isSameIdentifier(as: table.name) }.flatMap { names.change($0).columns }
-                try rebuild(names.map.table(table.name), by: statements, added, db)
+                try rebuild(
+                    names.map.table(table.name), by: statements, added, isTightened: additions.tightened.contains(table), db)
             } catch let cause as DatabaseError {
                 var error = error
                 error.underlying = cause
@@ -102,15 +123,19 @@ package struct StricterTables: Error {
         step.forgetComparison()
     }
 
-    /// - Parameter added: new columns, with the values that old rows get.
-    private func rebuild(_ name: String, by statements: [String], _ added: [DeclaredTable.Column], _ db: Database) throws {
+    /// - Parameters:
+    ///   - added: new columns, with the values that old rows get.
+    ///   - isTightened: The table gets constraints. Older rows may violate them, so older tokens expire.
+    private func rebuild(
+        _ name: String, by statements: [String], _ added: [DeclaredTable.Column], isTightened: Bool, _ db: Database
+    ) throws {
         guard let old = try SchemaReader(db).table(name), let statement = statements.first else { throw error }
-        let kept = try otherObjects(of: old, db)
+        let kept = try otherObjects(of: old, withCapture: isTightened, db)
         let sequence =
             try old.isAutoincrement
             ? Int64.fetchOne(db, sql: "SELECT seq FROM main.sqlite_sequence WHERE name = ?", arguments: [old.name]) : nil
         let tables = RebuiltTables(db)
-        try tables.putAside(name, isDropped: true)
+        if !isTightened { try tables.putAside(name, isDropped: true) }
         let copy = "annals_rebuilt"
         try db.execute(sql: try Self.statement(statement, creating: copy))
         guard let new = try SchemaReader(db).table(copy), try isUnused(old.columns.filter { new.columnIndex(of: $0.name) == nil }, old, db)
@@ -135,6 +160,9 @@ package struct StricterTables: Error {
             try db.execute(sql: "INSERT INTO main.sqlite_sequence (name, seq) VALUES (?, ?)", arguments: [old.name, sequence])
         }
         try tables.finish()
+        if isTightened, let list = try TrackedTable.fetchTracked(db).first(where: { $0.name.isSameIdentifier(as: old.name) }) {
+            try Drift.expire([list.id], before: TransactionTable(db).newest() ?? 0, db)
+        }
     }
 
     /// An index that does not reject rows is local to the store.
@@ -147,7 +175,7 @@ package struct StricterTables: Error {
     }
 
     /// The statement with another name for the table.
-    private static func statement(_ sql: String, creating name: String) throws -> String {
+    static func statement(_ sql: String, creating name: String) throws -> String {
         let tokens = SQLToken.all(in: sql)
         guard tokens.count > 3, tokens[0].isWord("CREATE"), tokens[1].isWord("TABLE"), tokens[2].isName else {
             throw Corruption(OwnTables.meta)
@@ -156,16 +184,13 @@ package struct StricterTables: Error {
     }
 
     /// The table's indexes that are not unique, and the triggers of programs.
-    private func otherObjects(of table: DeclaredTable, _ db: Database) throws -> [String] {
+    ///
+    /// - Parameter withCapture: also the capture triggers, and the TEMP triggers that run while entries are applied.
+    private func otherObjects(of table: DeclaredTable, withCapture: Bool, _ db: Database) throws -> [String] {
         let unique = table.uniqueIndexes.map(\.name.foldedIdentifier)
-        let sql = """
-            SELECT name, sql FROM main.sqlite_master
-            WHERE tbl_name = ? COLLATE NOCASE AND type IN ('index', 'trigger') AND sql IS NOT NULL AND name NOT LIKE 'annals\\_%' ESCAPE '\\'
-            ORDER BY rowid
-            """
-        return try Row.fetchAll(db, sql: sql, arguments: [table.name]).compactMap { (row: Row) throws -> String? in
-            let name: String = try row.value("name")
-            return unique.contains(name.foldedIdentifier) ? nil : try row.value("sql")
+        return try TableObject.all(of: table.name, db).compactMap { object in
+            guard withCapture || !object.isTemporary && !StoreSchema.isOwnName(object.name) else { return nil }
+            return unique.contains(object.name.foldedIdentifier) ? nil : object.statement
         }
     }
 
