@@ -117,7 +117,8 @@ package final class NetChanges {
     package func translation(_ layout: Int64) throws -> LayoutTranslation? {
         if let known = translations[layout] { return known }
         let list = try self.layout(layout)
-        guard let entry = tables.table(named: list.name) else { return nil }
+        // Another table may have the name of a table that the space has removed.
+        guard list.state != .leftover, list.state != .removed, let entry = tables.table(named: list.name) else { return nil }
         let translation = try LayoutTranslation(db, from: list, to: entry, through: layouts)
         translations[layout] = translation
         return translation

@@ -38,6 +38,12 @@ extension PageApplier {
         let mark = session.historyMark()
         for change in additions {
             guard let own = session.registry.table(first: change.table) else { continue }
+            for column in change.columns where try AddedColumn.value(of: column).isNull {
+                guard let index = own.first.columnIndex(of: column.name), own.first.columns[index].isNotNull else { continue }
+                throw SchemaAgreement.refused(
+                    "sync", "the column \(own.definition.columns[index].name) of \(own.definition.name) is NOT NULL, and the space has "
+                        + "no value for it in older rows", "Remove NOT NULL, and sync. Add it again after older rows have a value")
+            }
             try FilledRows(session).settle(change.columns.map(\.name), of: session.table(named: own.definition.name))
         }
         try recordSchema(since: mark)
@@ -244,8 +250,7 @@ extension SpaceSchema {
         for removal in additions.removals where removal.column == nil {
             try ConflictJournal.settle(db, removedTable: removal.table)
         }
-        for removal in additions.removals where missingSchema.has(removal) {
-            missingSchema.remove(removal)
+        for removal in missingSchema.drop(notIn: space) {
             try DeferredCells.forget(db, removal.table, columns: removal.column.map { [$0] })
         }
         if missingSchema != before {

@@ -86,11 +86,11 @@ package struct Push {
         let bodies = OutboxBodies(db)
         var named: Set<Int> = []
         var last: Int64 = 0
-        // Constraints begin a batch. Then a replica that waits for them can apply all older work, also their author's corrections.
-        let constraints = try PendingSchemaEntries.constraints(db)
+        // Each begins a batch. Then a replica that waits for it can apply all older work, also corrections of rows for new constraints.
+        let schemaEntries = try PendingSchemaEntries.carriers(db)
         try Outbox.forEachFootprint(db) { sequence, parts, footprint in
             guard sequence < unsettled, parts == 1 else { return false }
-            if encoder.transactionCount > 0, constraints.contains(sequence) { return false }
+            if encoder.transactionCount > 0, schemaEntries.contains(sequence) { return false }
             guard encoder.transactionCount < limits.pushTransactions else { return false }
             let (body, byteCount, tables) = try bodies.body(of: sequence)
             if encoder.transactionCount > 0, encoder.plainBytes + byteCount > limits.pushBytes { return false }

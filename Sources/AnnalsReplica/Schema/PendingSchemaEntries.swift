@@ -51,7 +51,7 @@ package enum PendingSchemaEntries {
 
     /// Removes entries with constraints for which `isCurrent` is false. Entries of a push under way stay.
     static func dropConstraints(_ db: Database, unless isCurrent: (SchemaEntry) throws -> Bool) throws {
-        let sequences = try constraints(db)
+        let sequences = try sequences(db, .constraints)
         guard !sequences.isEmpty, try !Push.isUnderWay(db) else { return }
         for sequence in sequences {
             guard let row = try Outbox.row(db, sequence: sequence),
@@ -83,8 +83,8 @@ package enum PendingSchemaEntries {
         try sequences(db, kind).first
     }
 
-    /// The sequence numbers of the transactions that add constraints.
-    static func constraints(_ db: Database) throws -> [Int64] { try sequences(db, .constraints) }
+    /// The sequence numbers of the transactions that carry schema entries.
+    static func carriers(_ db: Database) throws -> [Int64] { try sequences(db, .schema) + sequences(db, .constraints) }
 
     private static func sequences(_ db: Database, _ kind: Kind) throws -> [Int64] {
         guard try db.tableExists("annals_schema_offers") else { return [] }
@@ -93,7 +93,7 @@ package enum PendingSchemaEntries {
 
     /// The schema entries that the outbox holds already.
     package static func entries(_ db: Database) throws -> [SchemaEntry] {
-        try (sequences(db, .schema) + constraints(db)).compactMap { sequence in
+        try carriers(db).compactMap { sequence in
             guard let row = try Outbox.row(db, sequence: sequence) else { return nil }
             return try Outbox.content(db, of: row, layouts: [:]).rest { _, _ in }.schema
         }
@@ -139,6 +139,11 @@ extension OutboxFiller {
     private func append(
         _ entry: SchemaEntry, as kind: PendingSchemaEntries.Kind, _ makeInfo: () throws -> TransactionInfo
     ) throws -> TransactionInfo {
+        var space = try SpaceSchema.load(db) ?? SpaceSchema(tables)
+        for earlier in try PendingSchemaEntries.entries(db) {
+            if let additions = try? SchemaAdditions(earlier, to: space) { space.add(additions) }
+        }
+        try SchemaAdditions.checkForReceivers(entry, of: space)
         let info = try makeInfo()
         var builder = BodyBuilder(info, key: try footprintKey(), parts: Outbox.PartWriter(db, limits: limits))
         builder.bring(entry)

@@ -12,7 +12,8 @@ package import GRDB
 package struct RedeclaredTables: Error {
     /// The new declarations, the statements that create them, and the new columns of the same entry.
     private var additions: SchemaAdditions
-    /// The schema of the space with the new declarations.
+    /// The schema of the space without and with the new declarations.
+    private let before: SpaceSchema
     private let space: SpaceSchema
     /// What differs first.
     private let difference: String
@@ -38,7 +39,7 @@ package struct RedeclaredTables: Error {
             own.columns += additions.columns.filter { $0.table.isSameIdentifier(as: table.name) }
         }
         guard !own.redeclared.isEmpty else { return nil }
-        (self.additions, space, difference) = (own, after, first)
+        (self.additions, self.before, space, difference) = (own, before, after, first)
     }
 
     /// The tables that are declared otherwise in a copy of the space at a later position; nil if there are none.
@@ -105,7 +106,10 @@ package struct RedeclaredTables: Error {
     package func rebuild(_ db: Database, _ step: StoreStep) throws {
         let names = try LocalNames(db, space, additions)
         let renamed = RenamedStatements(tables: space.tables, names: names.map)
+        let tables = try step.tables()
         for table in additions.redeclared {
+            // The space does not know changes of this store that were not sent.
+            guard let own = tables.table(first: table.name)?.first, isKnown(own) else { throw error }
             let statements = try renamed.rename(additions.statements[table.name] ?? [], of: table.name)
             do {
                 let added = additions.columns.filter { $0.table.isSameIdentifier(as: table.name) }.flatMap { names.change($0).columns }
@@ -123,6 +127,15 @@ package struct RedeclaredTables: Error {
         step.forgetComparison()
     }
 
+    /// Whether a table has only columns and constraints that the space has or had before the entry.
+    private func isKnown(_ own: DeclaredTable) -> Bool {
+        guard let known = before.table(named: own.name) else { return false }
+        let columns = own.columns.map(\.name)
+        let common = columns.filter { known.columnIndex(of: $0) != nil }
+        return columns.allSatisfy { known.columnIndex(of: $0) != nil || before.isRemoved($0, of: own.name) }
+            && SchemaAgreement.constraints(own.arranged(common)) == SchemaAgreement.constraints(known.arranged(common))
+    }
+
     /// - Parameters:
     ///   - added: new columns, with the values that old rows get.
     ///   - isTightened: The table gets constraints. Older rows may violate them, so older tokens expire.
@@ -130,15 +143,18 @@ package struct RedeclaredTables: Error {
         _ name: String, by statements: [String], _ added: [DeclaredTable.Column], isTightened: Bool, _ db: Database
     ) throws {
         guard let old = try SchemaReader(db).table(name), let statement = statements.first else { throw error }
-        let kept = try otherObjects(of: old, withCapture: isTightened, db)
+        let kept = try otherObjects(of: old, withTemporary: isTightened, db)
         let sequence =
             try old.isAutoincrement
             ? Int64.fetchOne(db, sql: "SELECT seq FROM main.sqlite_sequence WHERE name = ?", arguments: [old.name]) : nil
         let tables = RebuiltTables(db)
-        if !isTightened { try tables.putAside(name, isDropped: true) }
+        try tables.putAside(name, isDropped: true)
         let copy = "annals_rebuilt"
-        try db.execute(sql: try Self.statement(statement, creating: copy))
-        guard let new = try SchemaReader(db).table(copy), try isUnused(old.columns.filter { new.columnIndex(of: $0.name) == nil }, old, db)
+        // Undone transactions of the outbox refer to columns by their numbers.
+        let ordered = ColumnOrder.arrange(statement, like: old.columns.map(\.name))
+        try db.execute(sql: try Self.statement(ordered, creating: copy))
+        guard let new = try SchemaReader(db).table(copy), !isTightened || old.columns.allSatisfy({ new.columnIndex(of: $0.name) != nil }),
+            try isUnused(old.columns.filter { new.columnIndex(of: $0.name) == nil }, old, db)
         else { throw error }
         var columns = new.columns.map(\.name).filter { old.columnIndex(of: $0) != nil }
         if !new.isWithoutRowid, new.rowidAlias == nil, new.columnIndex(of: "rowid") == nil { columns.append("rowid") }
@@ -160,9 +176,7 @@ package struct RedeclaredTables: Error {
             try db.execute(sql: "INSERT INTO main.sqlite_sequence (name, seq) VALUES (?, ?)", arguments: [old.name, sequence])
         }
         try tables.finish()
-        if isTightened, let list = try TrackedTable.fetchTracked(db).first(where: { $0.name.isSameIdentifier(as: old.name) }) {
-            try Drift.expire([list.id], before: TransactionTable(db).newest() ?? 0, db)
-        }
+        try Drift.expire(tables.drift.narrowed, before: TransactionTable(db).newest() ?? 0, db)
     }
 
     /// An index that does not reject rows is local to the store.
@@ -185,11 +199,11 @@ package struct RedeclaredTables: Error {
 
     /// The table's indexes that are not unique, and the triggers of programs.
     ///
-    /// - Parameter withCapture: also the capture triggers, and the TEMP triggers that run while entries are applied.
-    private func otherObjects(of table: DeclaredTable, withCapture: Bool, _ db: Database) throws -> [String] {
+    /// - Parameter withTemporary: also the TEMP triggers that run while entries are applied.
+    private func otherObjects(of table: DeclaredTable, withTemporary: Bool, _ db: Database) throws -> [String] {
         let unique = table.uniqueIndexes.map(\.name.foldedIdentifier)
         return try TableObject.all(of: table.name, db).compactMap { object in
-            guard withCapture || !object.isTemporary && !StoreSchema.isOwnName(object.name) else { return nil }
+            guard object.isTemporary ? withTemporary : !StoreSchema.isOwnName(object.name) else { return nil }
             return unique.contains(object.name.foldedIdentifier) ? nil : object.statement
         }
     }

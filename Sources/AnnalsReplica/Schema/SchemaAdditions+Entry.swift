@@ -54,12 +54,16 @@ extension SchemaAdditions {
     private init(_ entry: SchemaEntry, to space: SpaceSchema, tryingOn db: Database) throws {
         self.init()
         for table in space.tables { try db.execute(sql: Self.outline(table)) }
+        let reader = SchemaReader(db)
+        // A new declaration shows no values of older rows. So new columns are read before it.
+        var extended: [String: DeclaredTable] = [:]
         renames = entry.renames.filter { rename in Self.isKnown(rename, space, entry) }
         removals = space.possible(entry.removals.filter { $0.column != nil })
         for sql in entry.statements where SpaceRename(statement: sql) == nil {
             if let removal = SpaceRemoval(statement: sql) {
                 // The statements that create it again come next.
                 if removal.column == nil, entry.redeclares(removal.table) {
+                    extended[removal.table.foldedIdentifier] = try reader.table(removal.table)
                     try db.execute(sql: "DROP TABLE IF EXISTS \(SQL.quote(removal.table))")
                 }
                 continue
@@ -76,9 +80,8 @@ extension SchemaAdditions {
                 throw Self.refused((error as? DatabaseError)?.message ?? "SQLite refused it", error)
             }
         }
-        let reader = SchemaReader(db)
         for layout in entry.tracked {
-            guard let table = try reader.table(layout.name), layout.columns.allSatisfy({ table.columnIndex(of: $0) != nil }) else {
+            guard let table = try extended[layout.name.foldedIdentifier] ?? reader.table(layout.name), layout.columns.allSatisfy({ table.columnIndex(of: $0) != nil }) else {
                 throw Self.refused("its statements do not create the table \(layout.name) as described", nil)
             }
             guard let known = space.table(named: layout.name) else {
@@ -103,6 +106,9 @@ extension SchemaAdditions {
         }
         var later = space
         later.add(self)
+        try checkReferences(later)
+        later = space
+        later.add(self)
         for known in later.tables where entry.redeclares(known.name) {
             guard let table = try reader.table(known.name), table.columns.allSatisfy({ known.columnIndex(of: $0.name) != nil })
             else { continue }
@@ -118,6 +124,17 @@ extension SchemaAdditions {
         removals += later.with(redeclared).possible(entry.removals.filter { $0.column == nil })
     }
 
+    /// SQLite refuses every write to a table with a reference to no table or to no key, and to its parent. So such references of new
+    /// columns are left out, and new tables with one are refused.
+    ///
+    /// - Parameter later: the space with the additions.
+    private mutating func checkReferences(_ later: SpaceSchema) throws {
+        if let table = tables.first(where: { !$0.foreignKeys.allSatisfy(later.isPossible) }) {
+            throw Self.refused("the new table \(table.name) has a foreign key to something that is no key of the space", nil)
+        }
+        for index in columns.indices { columns[index].foreignKeys.removeAll { !later.isPossible($0) } }
+    }
+
     /// Renames of unknown tables and columns are ignored.
     private static func isKnown(_ rename: SpaceRename, _ space: SpaceSchema, _ entry: SchemaEntry) -> Bool {
         let new = entry.tracked.filter { $0.name.isSameIdentifier(as: rename.table) }
@@ -131,10 +148,25 @@ extension SchemaAdditions {
     /// - Throws: `AnnalsError` with code `schemaRefused`, with the name of the table.
     static func checkForReceivers(_ statements: [String]) throws {
         guard let refusal = try SchemaTrial.refusal(of: statements) else { return }
-        throw AnnalsError(
-            .schemaRefused, operation: "sync",
-            "the other replicas would refuse this schema change (\(refusal.statement)): \(refusal.reason)",
-            hint: "Declare the table without it, or stop tracking the table; nothing was sent, and local work can continue")
+        throw refusedByOthers("(\(refusal.statement)): \(refusal.reason)", nil)
+    }
+
+    /// Reads the entry as receivers will.
+    ///
+    /// - Parameter space: the schema after all earlier entries of the outbox.
+    static func checkForReceivers(_ entry: SchemaEntry, of space: SpaceSchema) throws {
+        do {
+            _ = try SchemaAdditions(entry, to: space)
+        } catch let error as AnnalsError where error.code == .schemaRefused {
+            throw refusedByOthers(": \(error.message)", error)
+        }
+    }
+
+    private static func refusedByOthers(_ reason: String, _ underlying: (any Error)?) -> AnnalsError {
+        AnnalsError(
+            .schemaRefused, operation: "sync", "the other replicas would refuse this schema change \(reason)",
+            hint: "Declare the table without it, or stop tracking the table; nothing was sent, and local work can continue",
+            underlying: underlying)
     }
 
     private static func isRepeated(_ error: DatabaseError) -> Bool {

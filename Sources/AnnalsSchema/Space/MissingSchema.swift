@@ -50,6 +50,17 @@ package struct MissingSchema: Hashable, Sendable {
         if columns[table]?.isEmpty ?? false { columns[table] = nil }
     }
 
+    /// Removes what a schema does not have, and returns it.
+    package mutating func drop(notIn space: SpaceSchema) -> [SpaceRemoval] {
+        var gone = tables.filter { space.table(named: $0) == nil }.map { SpaceRemoval(table: $0) }
+        for (table, columns) in columns {
+            let known = space.table(named: table)
+            gone += columns.filter { known?.columnIndex(of: $0) == nil }.map { SpaceRemoval(table: table, column: $0) }
+        }
+        for removal in gone { remove(removal) }
+        return gone
+    }
+
     /// Whether the store lacks the table, or the column.
     package func has(_ removal: SpaceRemoval) -> Bool {
         removal.column.map { has($0, of: removal.table) } ?? touches(removal.table)

@@ -77,6 +77,18 @@ extension SpaceSchema {
         }
     }
 
+    /// Whether a foreign key refers to the primary key or a UNIQUE index of a table of the space.
+    package func isPossible(_ key: DeclaredTable.ForeignKey) -> Bool {
+        guard let parent = table(named: key.parentTable) else { return false }
+        func folded(_ names: [String?]) -> Set<String?> { Set(names.map { $0?.foldedIdentifier }) }
+        let primary = folded(parent.primaryKey.map { parent.columns[$0].name })
+        // A reference without columns is to the primary key. While the entry is read, the parent may lack it.
+        if key.parentColumns.isEmpty || folded(key.parentColumns) == primary { return key.columns.count == primary.count }
+        return parent.uniqueIndexes.contains {
+            !$0.isPartial && !$0.hasExpression && folded($0.columns.map(\.name)) == folded(key.parentColumns)
+        }
+    }
+
     /// The first table with a foreign key to one of the removed tables that stays itself; nil if there is none.
     ///
     /// - Parameter removed: canonical names of tables.

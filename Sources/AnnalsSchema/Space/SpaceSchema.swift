@@ -133,8 +133,8 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
                 var column = tables[index].columns[columnIndex]
                 guard let sql = values[column.name.foldedIdentifier] else { continue }
                 (column.defaultSQL, column.hasDefault) = (sql, true)
-                guard SchemaAdditions.isLiteral(sql), SchemaAdditions.isOptional(column), (try? AddedColumn.value(of: column)) != nil
-                else { return false }
+                // A column can get NOT NULL later than older rows got NULL.
+                guard SchemaAdditions.isLiteral(sql), (try? AddedColumn.value(of: column)) != nil else { return false }
                 tables[index].columns[columnIndex] = column
             }
         }

@@ -110,6 +110,21 @@ import Testing
         try await world.addClone("late")
         try await world.settle()
         for index in world.stores.indices { #expect(try await world.rows(index, "SELECT id FROM todo").count == 2) }
+        // SQLite refuses writes to a table with a reference to no table.
+        try world.outside(1, "INSERT INTO todo (id, title) VALUES (3, 'after'); DELETE FROM todo")
+    }
+
+    @Test func `a new table that refers to no table is refused, and local writes go on`() async throws {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
+        try world.reopen(1, newSchemas: .take)
+        try await world.settle()
+        try await push(
+            SchemaEntry(
+                version: 2, statements: ["CREATE TABLE vote (id INTEGER PRIMARY KEY, todo INTEGER REFERENCES nobody(id))"],
+                tracked: [TableLayout(name: "vote", columns: ["id", "todo"], key: [0])], isBreaking: false), to: world)
+        let error = try await refusal(world, 1)
+        #expect(error.code == .schemaRefused && error.message.contains("vote"), "\(error.message)")
+        try world.outside(1, "INSERT INTO todo (id, title) VALUES (3, 'after')")
     }
 
     @Test func `a declaration that receivers would refuse is refused at its author by name, and local work goes on`() async throws {
