@@ -120,6 +120,8 @@ import Testing
         let pair = try await Pair()
         try await pair.beIdle()
         try await pair.queue.write { db in try db.execute(sql: "CREATE UNIQUE INDEX one ON item(n, id)") }
+        #expect(try await pair.agent.sync().schemaVersion == 2)
+        try await pair.queue.write { db in try db.execute(sql: "ALTER TABLE item ADD COLUMN up TEXT AS (upper(id))") }
         let error = await #expect(throws: AnnalsError.self) { try await pair.agent.sync() }
         #expect(error?.code == .schemaRefused)
     }

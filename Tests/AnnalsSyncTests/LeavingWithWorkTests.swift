@@ -238,7 +238,7 @@ struct LeavingWithWorkTests {
             try db.execute(
                 sql: """
                     PRAGMA foreign_keys = OFF;
-                    CREATE TABLE new__book(id INTEGER PRIMARY KEY, title TEXT NOT NULL);
+                    CREATE TABLE new__book(id INTEGER PRIMARY KEY, title TEXT COLLATE NOCASE);
                     INSERT INTO new__book SELECT id, title FROM book;
                     DROP TABLE book;
                     ALTER TABLE new__book RENAME TO book;
@@ -248,7 +248,7 @@ struct LeavingWithWorkTests {
         await #expect { _ = try await old.sync(1) } throws: { ($0 as? AnnalsError)?.code == .schemaRefused }
         try await store.leave(force: true)
 
-        let schema = Self.schema.replacing("title TEXT, shelf TEXT", with: "title TEXT NOT NULL").replacing(", 'A')", with: ")")
+        let schema = Self.schema.replacing("title TEXT, shelf TEXT", with: "title TEXT COLLATE NOCASE").replacing(", 'A')", with: ")")
         let world = try await SyncedStores(
             replicas: 1, schema: schema + "INSERT INTO book VALUES(5, 'Theirs'); INSERT INTO loan VALUES(2, 5, 'Bob');")
         _ = try await world.joining("r1").join(store, existing: .sameKey)

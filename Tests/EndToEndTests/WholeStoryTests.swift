@@ -106,7 +106,7 @@ struct WholeStoryTests {
                 try await shop.shell(
                     file,
                     """
-                    BEGIN; CREATE TABLE new__book (id INTEGER PRIMARY KEY, title TEXT NOT NULL UNIQUE);
+                    BEGIN; CREATE TABLE new__book (id INTEGER PRIMARY KEY, title TEXT COLLATE NOCASE);
                     INSERT INTO new__book SELECT id, title FROM book; DROP TABLE book; ALTER TABLE new__book RENAME TO book; COMMIT;
                     """)
                 try await shop.fail(65, "the column title", "sync", file)

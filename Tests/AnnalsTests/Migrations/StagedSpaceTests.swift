@@ -57,12 +57,52 @@ struct StagedSpaceTests {
         #expect(try await texts(space[1].store, "SELECT name FROM sqlite_master WHERE name = 'todo_priority'").count == 1)
     }
 
+    @Test("a stage that adds a constraint reaches the space, and the other replica waits for its own stage")
+    func constraint() async throws {
+        let space = try await space(2)
+        for replica in [space[0], space[1]] { try await replica.store.migrate(Todo.manager(upTo: 2)) }
+        try await space.settle()
+        try await space[0].store.migrate(Todo.manager(upTo: 3))
+        try await space[0].store.write { db in try db.execute(sql: "INSERT INTO todo VALUES ('d', 'Local', 0)") }
+        try await space[0].agent.sync()
+        let error = await #expect(throws: AnnalsError.self) { try await space[1].agent.sync() }
+        #expect(error?.code == .waitingForMigration && error?.message.contains("todo") == true)
+        try await space[1].store.migrate(Todo.manager(upTo: 3))
+        try await space.settle()
+        #expect(try await texts(space[1].store, "SELECT id FROM todo ORDER BY id") == ["a", "b", "d"])
+        #expect(try await space.areEqual())
+    }
+
+    /// Priorities are texts.
+    private enum Retyped: VersionedSchema {
+        static let versionIdentifier = SchemaVersion(3)
+
+        static func define(_ db: Database) throws {
+            try db.execute(
+                sql: """
+                    CREATE TABLE todo (id TEXT PRIMARY KEY NOT NULL, title TEXT NOT NULL DEFAULT '', priority TEXT NOT NULL DEFAULT '0');
+                    CREATE TABLE step (id TEXT PRIMARY KEY NOT NULL, todo TEXT REFERENCES todo(id) ON DELETE CASCADE, text TEXT);
+                    """)
+        }
+    }
+
     @Test("a stage that the space cannot take is done here, and sync names it")
     func breaking() async throws {
         let space = try await space(2)
         for replica in [space[0], space[1]] { try await replica.store.migrate(Todo.manager(upTo: 2)) }
         try await space.settle()
-        try await space[0].store.migrate(Todo.manager(upTo: 3))
+        let stage = MigrationStage.custom(
+            label: "texts", from: Todo.V2.self, to: Retyped.self,
+            migrate: { db in
+                try db.execute(
+                    sql: """
+                        DROP VIEW urgent;
+                        CREATE TABLE new_todo (
+                            id TEXT PRIMARY KEY NOT NULL, title TEXT NOT NULL DEFAULT '', priority TEXT NOT NULL DEFAULT '0');
+                        INSERT INTO new_todo SELECT id, title, priority FROM todo; DROP TABLE todo; ALTER TABLE new_todo RENAME TO todo;
+                        """)
+            })
+        try await space[0].store.migrate(StagedMigrationManager([Todo.V2.self, Retyped.self], stages: [stage]))
         try await space[0].store.write { db in try db.execute(sql: "INSERT INTO todo VALUES ('d', 'Local', 0)") }
         let error = await #expect(throws: AnnalsError.self) { try await space[0].agent.sync() }
         #expect(error?.code == .schemaRefused && error?.message.contains("todo") == true)
