@@ -40,9 +40,11 @@ extension PageApplier {
             guard let own = session.registry.table(first: change.table) else { continue }
             for column in change.columns where try AddedColumn.value(of: column).isNull {
                 guard let index = own.first.columnIndex(of: column.name), own.first.columns[index].isNotNull else { continue }
+                let name = own.definition.columns[index].name
                 throw SchemaAgreement.refused(
-                    "sync", "the column \(own.definition.columns[index].name) of \(own.definition.name) is NOT NULL, and the space has "
-                        + "no value for it in older rows", "Remove NOT NULL, and sync. Add it again after older rows have a value")
+                    "sync",
+                    "the column \(name) of \(own.definition.name) is NOT NULL, and the space has no value for it in older rows",
+                    "Remove NOT NULL, and sync. Add it again after older rows have a value")
             }
             try FilledRows(session).settle(change.columns.map(\.name), of: session.table(named: own.definition.name))
         }

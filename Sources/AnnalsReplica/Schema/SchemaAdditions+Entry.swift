@@ -81,7 +81,8 @@ extension SchemaAdditions {
             }
         }
         for layout in entry.tracked {
-            guard let table = try extended[layout.name.foldedIdentifier] ?? reader.table(layout.name), layout.columns.allSatisfy({ table.columnIndex(of: $0) != nil }) else {
+            let read = try extended[layout.name.foldedIdentifier] ?? reader.table(layout.name)
+            guard let table = read, layout.columns.allSatisfy({ table.columnIndex(of: $0) != nil }) else {
                 throw Self.refused("its statements do not create the table \(layout.name) as described", nil)
             }
             guard let known = space.table(named: layout.name) else {
