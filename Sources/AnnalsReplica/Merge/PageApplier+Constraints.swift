@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsHistory
 import AnnalsMerge
-package import AnnalsRows
+import AnnalsRows
 import AnnalsSchema
 import AnnalsWire
 import GRDB
@@ -19,16 +19,36 @@ extension PageApplier {
         return additions.tightened.compactMap { session.registry.table(first: $0.name)?.definition.name }
     }
 
-    /// To be called before rows get states that may violate such constraints.
-    func loosen() throws { try loose.loosen(stricter) }
+    /// To be called before rows get states that may violate such constraints. The tables keep the constraints that the space has.
+    ///
+    /// - Parameter onlyRemoves: Whether loose tables keep no constraint that they do not have now.
+    func loosen(onlyRemoves: Bool = false) throws {
+        guard !stricter.isEmpty else { return }
+        // Their conflict clauses are read from the declaration.
+        for name in stricter { _ = try session.table(named: name) }
+        try loosen(stricter, onlyRemoves: onlyRemoves)
+    }
 
-    /// To be called before an outbox transaction is repeated. Gives those tables their constraints whose constraints the space has now, or
-    /// gets with the transaction.
+    private func loosen(_ names: [String], onlyRemoves: Bool) throws {
+        guard let space = try SpaceSchema.load(db) else { return }
+        try loose.loosen(
+            names.compactMap { name in
+                guard let entry = session.registry.table(named: name), let known = space.table(named: entry.first.name) else { return nil }
+                return (entry.definition.name, LooseTables.Level(entry, known))
+            }, onlyRemoves: onlyRemoves)
+    }
+
+    /// To be called before an outbox transaction is repeated. Gives tables the constraints that the space has now, and those that it gets
+    /// with the transaction.
     ///
     /// - Parameter entry: the schema entry of the transaction; nil before the first one.
     func tighten(before entry: SchemaEntry?) throws {
         guard loose.isLoose else { return }
-        guard let entry else { return try loose.tighten(except: tightened()) }
+        guard let entry else {
+            let names = try attempt.enforcesConstraints ? [] : tightened()
+            try loose.tighten(except: names)
+            return try loosen(names, onlyRemoves: false)
+        }
         try loose.tighten(
             except: stricter.filter { name in
                 session.registry.table(named: name).map { !entry.redeclares($0.first.name) } ?? true

@@ -60,15 +60,16 @@ extension PageApplier {
             db, spans: spans, info: info, origin: .imported, process: process, replica: .nobody, position: state.position)
     }
 
-    /// The schema entries of a page with the first positions of their frames, up to the first that cannot be read. Nothing is applied.
-    package func schemas(of page: Page) throws -> [(entry: SchemaEntry, frame: Position)] {
+    /// The schema entries of a page with the first positions of their frames, up to the first that cannot be read, and whether they conflict
+    /// with everything. Nothing is applied.
+    package func schemas(of page: Page) throws -> [(entry: SchemaEntry, frame: Position, isWhole: Bool)] {
         let ahead = try Outbox.ahead(db)
         let kept = try BufferedParts.last(db, inLogUpTo: page.head)
         let entries = try Entries(page, after: state.position, kept: kept, ahead: ahead, digests: [:], state, AuthorChains(db))
-        var schemas: [(SchemaEntry, Position)] = []
+        var schemas: [(SchemaEntry, Position, Bool)] = []
         func note(_ content: TransactionParts, _ footprint: Footprint, _ frame: LogFrame) throws {
             guard Self.mayBringSchema(footprint, cipher), let entry = try content.rest({ _, _ in }).schema else { return }
-            schemas.append((entry, frame.firstPosition))
+            schemas.append((entry, frame.firstPosition, footprint.everything))
         }
         do {
             for source in entries.sources {
@@ -103,7 +104,9 @@ extension PageApplier {
     package func beforeSchemaChange(_ page: Page) throws -> (page: Page, removed: [String]) {
         guard let tried = attempt.tried, var space = try SpaceSchema.load(db) else { return (page, []) }
         var removed: [String] = []
-        for (entry, frame) in try schemas(of: page) where entry.version > 1 {
+        for (entry, frame, isWhole) in try schemas(of: page) where entry.version > 1 {
+            // It will be refused; see `takeSchema`.
+            guard !entry.isBreaking || isWhole else { break }
             guard let additions = try? SchemaAdditions(entry, to: space, tried: tried) else { break }
             let redeclared = RedeclaredTables(session.registry, additions, before: space)
             space.add(additions)

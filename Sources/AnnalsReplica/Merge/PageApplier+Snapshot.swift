@@ -49,6 +49,8 @@ extension PageApplier {
         try PendingSchemaEntries.moveFirst(db)
         let choice = try RebaseSet.all(db)
         let notes = choice.rows.isEmpty ? nil : RowIdentityRecorder()
+        // The rows here may violate constraints that the snapshot has, and the other way round.
+        try loosen()
         try ReplicaTables.copyShared(from: other, to: db)
         // The other replica may have passed later entries.
         try AuthorChains.replaceAll(db, with: snapshot.authors)
@@ -58,7 +60,7 @@ extension PageApplier {
         policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         try session.takeReferences()
         if isCopy { policies.setKeyRule(.mergeRows) }
-        try loosen()
+        try loosen(onlyRemoves: true)
         let outbox = try undo(choice)
         let mark = session.historyMark()
         returned.rows = try SnapshotRows(session, other, notes).take()

@@ -1,6 +1,6 @@
 import AnnalsCore
 import AnnalsHistory
-import AnnalsSchema
+package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
@@ -9,19 +9,54 @@ package struct ViolatedConstraint: Error {
     package let cause: DatabaseError
 }
 
-/// Tables of this store with constraints that the space does not have yet, without these constraints for a while.
+/// Tables of this store with constraints that the space does not have yet, with only the constraints of the space for a while.
 ///
-/// The log, and the rows without the outbox, may violate such a constraint. So the tables are rebuilt without NOT NULL, UNIQUE and CHECK
-/// before rows go back to older states, and get their declaration again before the SQLite transaction ends. No other program sees them
-/// without it.
+/// The log, and the rows without the outbox, may violate the others. So the tables are rebuilt without them before rows go back to older
+/// states, and get their declaration again before the SQLite transaction ends. No other program sees them without it.
 ///
 /// Triggers and foreign keys of the connection must be off.
 package final class LooseTables {
+    /// The constraints that a loose table keeps.
+    package struct Level: Equatable {
+        /// The folded names of columns.
+        package var notNull: Set<String> = []
+        /// CHECK constraints as comparable texts.
+        package var checks: Set<String> = []
+        /// For each unique index of the declaration, whether it is kept.
+        package var uniques: [Bool] = []
+
+        package init() {}
+
+        /// The constraints that a table of the space has too.
+        package init(_ entry: TrackedTables.Entry, _ known: DeclaredTable) {
+            for (own, first) in zip(entry.definition.columns, entry.first.columns) {
+                guard let columnIndex = known.columnIndex(of: first.name), known.columns[columnIndex].isNotNull else { continue }
+                notNull.insert(own.name.foldedIdentifier)
+            }
+            let all = Set(known.checks.map { SQLText($0).comparable })
+            for (own, first) in zip(entry.definition.checks, entry.first.checks) where all.contains(SQLText(first).comparable) {
+                checks.insert(SQLText(own).comparable)
+            }
+            uniques = SchemaAgreement.uniques(entry.first, in: known)
+        }
+
+        /// The constraints that both have.
+        func intersection(_ other: Level) -> Level {
+            var level = self
+            level.notNull.formIntersection(other.notNull)
+            level.checks.formIntersection(other.checks)
+            level.uniques = zip(uniques, other.uniques).map { $0 && $1 }
+            return level
+        }
+    }
+
     private struct Table {
-        var name: String
+        var definition: DeclaredTable
         var sql: String
         var objects: [TableObject]
-        var uniques: [String]
+        var level: Level
+
+        var name: String { definition.name }
     }
 
     private let db: Database
@@ -37,37 +72,59 @@ package final class LooseTables {
 
     // MARK: Without constraints
 
-    /// - Parameter names: names of tables in this store. Tables that are loose already are left out.
-    package func loosen(_ names: [String]) throws {
-        for name in names where !tables.contains(where: { $0.name.isSameIdentifier(as: name) }) {
-            guard let definition = try SchemaReader(db).table(name), let table = try table(definition) else {
-                throw Corruption(OwnTables.tables)
-            }
-            try replacing(definition) { columns in
-                try db.execute(sql: RedeclaredTables.statement(Self.loose(table.sql), creating: Self.other))
-                try move(columns, from: table.name, to: Self.other)
-                try db.execute(sql: "ALTER TABLE main.\(Self.other) RENAME TO \(SQL.quote(table.name))")
-            }
+    /// Gives tables other constraints than those of their declaration.
+    ///
+    /// - Parameters:
+    ///   - levels: by the names of tables in this store.
+    ///   - onlyRemoves: Whether loose tables keep no constraint that they do not have now.
+    /// - Throws: `AnnalsError` with code `waitingForMigration` if a row violates a constraint of its level.
+    package func loosen(_ levels: [(name: String, level: Level)], onlyRemoves: Bool = false) throws {
+        for (name, level) in levels {
+            let index = tables.firstIndex { $0.name.isSameIdentifier(as: name) }
+            guard let table = try index.map({ tables[$0] }) ?? table(name, level) else { throw Corruption(OwnTables.tables) }
+            let level = onlyRemoves && index != nil ? table.level.intersection(level) : level
+            guard index == nil || table.level != level else { continue }
+            try rebuild(table, by: Self.loose(table.sql, keeping: level))
+            let uniques = Dictionary(
+                zip(table.definition.uniqueIndexes.map(\.name.foldedIdentifier), level.uniques), uniquingKeysWith: { $1 })
             for object in table.objects where object.isIndex || object.isTemporary {
-                guard !table.uniques.contains(object.name.foldedIdentifier) else { continue }
+                guard uniques[object.name.foldedIdentifier] ?? true else { continue }
                 try db.execute(sql: object.statement)
             }
-            tables.append(table)
+            for (number, unique) in zip(table.definition.uniqueIndexes, level.uniques).enumerated() where unique.1 && unique.0.isConstraint
+            {
+                let columns = unique.0.columns.map { "\(SQL.quote($0.name ?? "")) COLLATE \(SQL.quote($0.collation))" }
+                try refusing(name) {
+                    try db.execute(
+                        sql: """
+                            CREATE UNIQUE INDEX main.annals_loose_\(number)_\(tables.count) ON \(SQL.quote(table.name))
+                            (\(columns.joined(separator: ", ")))
+                            """)
+                }
+            }
+            if let index { tables[index].level = level } else { tables.append(table) }
             wasLoose = true
         }
     }
 
-    private func table(_ definition: DeclaredTable) throws -> Table? {
-        let name = definition.name
+    private func table(_ name: String, _ level: Level) throws -> Table? {
         let table = "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
-        guard let sql = try String.fetchOne(db, sql: table, arguments: [name]) else { return nil }
-        return Table(
-            name: name, sql: sql, objects: try TableObject.all(of: name, db),
-            uniques: definition.uniqueIndexes.map(\.name.foldedIdentifier))
+        guard let definition = try SchemaReader(db).table(name),
+            let sql = try String.fetchOne(db, sql: table, arguments: [definition.name])
+        else { return nil }
+        return Table(definition: definition, sql: sql, objects: try TableObject.all(of: definition.name, db), level: level)
     }
 
-    /// The statement without NOT NULL, UNIQUE and CHECK. What follows CONSTRAINT and a name may be missing in SQLite.
-    package static func loose(_ sql: String) -> String {
+    private func refusing(_ name: String, _ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+            throw Self.refused(name, error)
+        }
+    }
+
+    /// The statement without UNIQUE, and with only these NOT NULL and CHECK. What follows CONSTRAINT and a name may be missing in SQLite.
+    package static func loose(_ sql: String, keeping level: Level = Level()) -> String {
         let bytes = Array(sql.utf8)
         var text: [UInt8] = []
         var end = 0
@@ -93,11 +150,19 @@ package final class LooseTables {
             end = tokens[min(next, tokens.count) - 1].range.upperBound
             index = next
         }
+        var column: String?
         while index < tokens.count {
+            if depth == 1, index > 0, isSymbol(index - 1, "(") || isSymbol(index - 1, ",") {
+                column = tokens[index].name?.foldedIdentifier
+            }
             if depth == 1, isWord(index, "NOT"), isWord(index + 1, "NULL") {
-                replace(upTo: index + 2, by: "")
+                let isKept = column.map(level.notNull.contains) ?? false
+                if isKept { index += 2 } else { replace(upTo: index + 2, by: "") }
             } else if depth == 1, isWord(index, "CHECK"), isSymbol(index + 1, "(") {
-                replace(upTo: afterParentheses(index + 1), by: "CHECK (1)")
+                let next = afterParentheses(index + 1)
+                let inside = bytes[tokens[index + 1].range.upperBound..<tokens[next - 1].range.lowerBound]
+                let isKept = level.checks.contains(SQLText(String(decoding: inside, as: UTF8.self)).comparable)
+                if isKept { index = next } else { replace(upTo: next, by: "CHECK (1)") }
             } else if depth == 1, isWord(index, "UNIQUE") {
                 // Parentheses follow only in a constraint of the table.
                 let isOfTable = isSymbol(index + 1, "(")
@@ -119,17 +184,8 @@ package final class LooseTables {
     /// - Throws: `AnnalsError` with code `waitingForMigration` if a row violates a constraint.
     package func tighten(except names: [String] = []) throws {
         for table in tables where !names.contains(where: { $0.isSameIdentifier(as: table.name) }) {
-            guard let definition = try SchemaReader(db).table(table.name) else { throw Corruption(OwnTables.tables) }
-            do {
-                try replacing(definition) { columns in
-                    try db.execute(sql: "ALTER TABLE main.\(SQL.quote(table.name)) RENAME TO \(Self.other)")
-                    try db.execute(sql: table.sql)
-                    try move(columns, from: Self.other, to: table.name)
-                }
-                for object in table.objects { try db.execute(sql: object.statement) }
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
-                throw Self.refused(table.name, error)
-            }
+            try rebuild(table, by: table.sql)
+            for object in table.objects { try refusing(table.name) { try db.execute(sql: object.statement) } }
             tables.removeAll { $0.name == table.name }
         }
     }
@@ -147,26 +203,28 @@ package final class LooseTables {
 
     private static let other = "annals_loose"
 
-    /// Runs statements that put another table in the place of this one. They get the columns that both have.
-    private func replacing(_ table: DeclaredTable, _ body: ([String]) throws -> Void) throws {
+    /// Puts the rows into a table with this statement, without indexes and triggers.
+    private func rebuild(_ table: Table, by statement: String) throws {
         let sequence =
-            try table.isAutoincrement
+            try table.definition.isAutoincrement
             ? Int64.fetchOne(db, sql: "SELECT seq FROM main.sqlite_sequence WHERE name = ?", arguments: [table.name]) : nil
-        var columns = table.columns.map(\.name)
-        if table.rowidAlias == nil, let rowid = table.rowidName { columns.append(rowid) }
+        var columns = table.definition.columns.map(\.name)
+        if table.definition.rowidAlias == nil, let rowid = table.definition.rowidName { columns.append(rowid) }
+        let (list, name) = (columns.map(SQL.quote).joined(separator: ", "), SQL.quote(table.name))
         do {
             try db.execute(sql: "PRAGMA legacy_alter_table = ON")
             defer { SQLiteStatements.putBack("PRAGMA legacy_alter_table = OFF", on: db) }
-            try body(columns)
+            try db.execute(sql: "ALTER TABLE main.\(name) RENAME TO \(Self.other)")
+            try db.execute(sql: statement)
+            // A conflict clause of the table could skip or replace rows.
+            try refusing(table.name) {
+                try db.execute(sql: "INSERT OR ABORT INTO main.\(name) (\(list)) SELECT \(list) FROM main.\(Self.other)")
+            }
+            try db.execute(sql: "DROP TABLE main.\(Self.other)")
         }
         guard let sequence else { return }
         try db.execute(sql: "DELETE FROM main.sqlite_sequence WHERE name = ?", arguments: [table.name])
         try db.execute(sql: "INSERT INTO main.sqlite_sequence (name, seq) VALUES (?, ?)", arguments: [table.name, sequence])
-    }
-
-    private func move(_ columns: [String], from source: String, to target: String) throws {
-        let (list, source) = (columns.map(SQL.quote).joined(separator: ", "), "main.\(SQL.quote(source))")
-        try db.execute(sql: "INSERT INTO main.\(SQL.quote(target)) (\(list)) SELECT \(list) FROM \(source); DROP TABLE \(source)")
     }
 }
 

@@ -49,15 +49,19 @@ package enum PendingSchemaEntries {
         }
     }
 
-    /// Removes entries with constraints for which `isCurrent` is false. Entries of a push under way stay.
+    /// Removes entries with constraints if `isCurrent` is false for one, or if later work follows them: it may violate them, if the store
+    /// did not have the constraints meanwhile. Entries of a push under way stay.
     static func dropConstraints(_ db: Database, unless isCurrent: (SchemaEntry) throws -> Bool) throws {
         let sequences = try sequences(db, .constraints)
         guard !sequences.isEmpty, try !Push.isUnderWay(db) else { return }
-        for sequence in sequences {
-            guard let row = try Outbox.row(db, sequence: sequence),
-                let entry = try Outbox.content(db, of: row, layouts: [:]).rest({ _, _ in }).schema, try !isCurrent(entry)
-            else { continue }
-            try Outbox.delete(db, sequence: sequence)
+        let rows = try sequences.compactMap { try Outbox.row(db, sequence: $0) }
+        let isLast = try Set(Outbox.sequencesFromNewest(db).prefix(sequences.count)) == Set(sequences)
+        let areCurrent = try rows.allSatisfy { row in
+            try Outbox.content(db, of: row, layouts: [:]).rest({ _, _ in }).schema.map(isCurrent) ?? false
+        }
+        guard !isLast || !areCurrent else { return }
+        for row in rows {
+            try Outbox.delete(db, sequence: row.sequence)
             try forget(db, row.id)
         }
     }

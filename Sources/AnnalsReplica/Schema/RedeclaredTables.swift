@@ -49,7 +49,11 @@ package struct RedeclaredTables: Error {
         var additions = SchemaAdditions()
         for table in after.tables {
             guard let own = here.table(first: table.name)?.first, Self.difference(own, table, before) != nil else { continue }
-            if before.isTightened(table) { additions.tightened.append(table) } else { additions.relaxed.append(table) }
+            let known = before.table(named: table.name)
+            let added = table.columns.map(\.name).filter { known?.columnIndex(of: $0) == nil }
+            let isTightened = !SchemaAgreement.constraints(table.withoutConstraints(of: added))
+                .isSubset(of: known.map(SchemaAgreement.constraints) ?? [])
+            if isTightened { additions.tightened.append(table) } else { additions.relaxed.append(table) }
             additions.statements[table.name] = try CanonicalStatements(copy, theirs).statements(of: table.name)
             let columns = table.columns.filter { own.columnIndex(of: $0.name) == nil }
             additions.columns.append(SchemaAdditions.Columns(table: table.name, columns: columns, foreignKeys: []))
@@ -163,7 +167,7 @@ package struct RedeclaredTables: Error {
         let values = try added.map(AddedColumn.value)
         try db.execute(
             sql: """
-                INSERT INTO main.\(copy) (\((columns + added.map(\.name)).map(SQL.quote).joined(separator: ", ")))
+                INSERT OR ABORT INTO main.\(copy) (\((columns + added.map(\.name)).map(SQL.quote).joined(separator: ", ")))
                 SELECT \(list)\(values.map { _ in ", ?" }.joined()) FROM main.\(SQL.quote(name))
                 """, arguments: StatementArguments(values.map(\.databaseValue)))
         try db.execute(sql: "DROP TABLE main.\(SQL.quote(name)); PRAGMA legacy_alter_table = ON")

@@ -215,13 +215,16 @@ extension Store {
     static func rebuild(
         _ tables: RedeclaredTables, _ db: Database, _ step: StoreStep, _ state: ReplicaState, _ policies: MergePolicies
     ) throws {
-        let undone = try pull(db, step, state, policies).undoAll()
+        let pull = try pull(db, step, state, policies)
+        // Rows without the outbox may violate constraints that only this store has. It waits for its program then.
+        guard pull.stricter.isEmpty else { throw tables.error }
+        let undone = try pull.undoAll()
         try tables.rebuild(db, step)
-        try pull(db, step, state, policies).repeatAll(undone)
+        try Self.pull(db, step, state, policies).repeatAll(undone)
     }
 
     /// Applies a page in several attempts. An attempt that finds schema entries stops, and they are tried first. If an entry
-    /// does not fit the rows, the next attempt undoes the outbox first.
+    /// does not fit the rows, or if rows violate a constraint that only this store has, the next attempt undoes the outbox first.
     private func applyRowsKeepingEvidence(_ page: Page) async throws -> AppliedPage {
         var attempt = PageAttempt()
         while true {
@@ -233,6 +236,8 @@ extension Store {
                 } else if let tables = error.underlying as? RedeclaredTables, attempt.rebuilt != error.message, try await rebuild(tables) {
                     // One frame may have several such entries. Each rebuild removes at least one constraint.
                     attempt.rebuilt = error.message
+                } else if error.underlying is ViolatedConstraint, !attempt.enforcesConstraints {
+                    (attempt.enforcesConstraints, attempt.undoesOutbox) = (true, true)
                 } else if let entry = error.entry, PageAttempt.mayFitWithoutOutbox(entry), !attempt.undoesOutbox {
                     attempt.undoesOutbox = true
                 } else {

@@ -79,6 +79,13 @@ struct LawChecks {
     /// The rows without the outbox are the log's rows. So every old value in the outbox must be found while it is undone, and no
     /// row may lose its parent.
     private func log(_ state: ReplicaState) throws -> [Finding] {
+        // Rows without the outbox may violate constraints that the space does not have yet, so they do not fit into a copy.
+        if let space = try SpaceSchema.load(db), let missing = try? MissingSchema.load(db),
+            let comparison = try? SchemaComparison(TrackedTables.load(db), space, missingSchema: missing),
+            !comparison.additions.tightened.isEmpty
+        {
+            return []
+        }
         let before = try Set(FileChecks(db: db).foreignKeys().map(\.key))
         try OutboxRollback(db, copy: copy, changes: changes).undoOutbox(progress: progress)
         let findings = take(.log) { "\($0.message): the outbox does not start from the rows of the log" }
