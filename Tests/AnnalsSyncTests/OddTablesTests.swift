@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Seeds.given ?? Array(1...8))
+    @Test(arguments: Seeds.given ?? Array(1...3))
     func `no honest entry is refused`(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let keys = random.chance(25) ? SpaceKeyRing(.random()) : nil

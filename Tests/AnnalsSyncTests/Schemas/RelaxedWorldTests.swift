@@ -11,7 +11,7 @@ import Testing
 /// random writes, of which some violate the old constraints, lost answers, restarts, new replicas, snapshots and purges.
 /// `ANNALS_SEED=n swift test --filter RelaxedWorldTests` replays one seed.
 @Suite struct RelaxedWorldTests {
-    static let seeds = Seeds.given ?? Array(1...8)
+    static let seeds = Seeds.given ?? Array(1...3)
 
     /// A table, its columns and its declaration in each version.
     private static let versions = [

@@ -10,7 +10,7 @@ import Testing
 /// Worlds whose replicas drop columns and a table at different times, and add some of them again, with random writes, lost answers,
 /// restarts, new replicas, snapshots and purges. `ANNALS_SEED=n swift test --filter RemovalWorldTests` replays one seed.
 @Suite struct RemovalWorldTests {
-    static let seeds = Seeds.given ?? Array(1...8) + [25]
+    static let seeds = Seeds.given ?? [1, 2, 25]
 
     private static let versions = [
         "ALTER TABLE person DROP COLUMN age", "ALTER TABLE team DROP COLUMN budget",

@@ -12,7 +12,7 @@ import Testing
 /// Worlds in which every replica renames tables and columns independently, with random writes, additions, lost answers, restarts, new
 /// replicas, snapshots and purges. `ANNALS_SEED=n swift test --filter RenameWorldTests` replays one seed.
 @Suite struct RenameWorldTests {
-    static let seeds = Seeds.given ?? Array(1...8)
+    static let seeds = Seeds.given ?? Array(1...3)
 
     /// The names of a table on one replica, by canonical names.
     private struct Names {

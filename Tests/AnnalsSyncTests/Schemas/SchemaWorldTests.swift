@@ -13,7 +13,7 @@ import Testing
 /// Worlds with three versions of one schema at the same time, with random writes, migrations, lost answers, restarts, new replicas,
 /// snapshots and purges. `ANNALS_SEED=n swift test --filter SchemaWorldTests` replays one seed.
 @Suite struct SchemaWorldTests {
-    static let seeds = Seeds.given ?? Array(1...8) + [24, 29]
+    static let seeds = Seeds.given ?? [1, 24, 29]
 
     /// The additions of each version.
     static let versions: [[String]] = [

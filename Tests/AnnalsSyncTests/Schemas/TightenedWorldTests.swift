@@ -11,7 +11,7 @@ import Testing
 /// random writes, of which some violate the new constraints, lost answers, restarts, new replicas, snapshots and purges.
 /// `ANNALS_SEED=n swift test --filter TightenedWorldTests` replays one seed.
 @Suite struct TightenedWorldTests {
-    static let seeds = Seeds.given ?? Array(1...8)
+    static let seeds = Seeds.given ?? [1, 2, 8]
 
     /// A table, the correction of its rows, its columns, and its declaration in each version.
     private static let versions = [
