@@ -20,6 +20,14 @@ package enum HistoryLimits {
     /// in tables that triggers write to.
     static let changesPutInOrder: Int64 = 200_000
 
+    /// The length of an author and of a context that a writer gives in SQL, in bytes.
+    static let authorBytes = 1_000
+    static let contextBytes = 10_000
+
+    /// Parents' rows in memory while a replica searches references between the parts of several writers. If there are more, the
+    /// writers' work is recorded as one transaction.
+    static let parentsBetweenWriters = 1_000_000
+
     /// Rows that a tracking report names for each problem; the count includes all.
     static let rowsListed = 100
 

@@ -11,6 +11,8 @@ package enum OwnTables {
     package static let renumbered = "annals_renumbered"
     package static let references = "annals_references"
     package static let unsent = "annals_unsent"
+    package static let contextMoments = "annals_context_moments"
+    package static let contextMarks = "annals_context_marks"
 
     package static let outbox = "annals_outbox"
     package static let outboxParts = "annals_outbox_parts"
@@ -37,7 +39,7 @@ package enum OwnTables {
     package static let snapshotReferences = "annals_snapshot_references"
 
     /// In every store with history.
-    package static let history = [meta, tables, transactions, spans]
+    package static let history = [meta, tables, transactions, spans, contextMoments, contextMarks]
 
     /// In a store with history, created with the first row of the table, or when the store leaves a space (`unsent`).
     package static let historyOnDemand = [consumers, renumbered, references, unsent]

@@ -13,6 +13,7 @@ package import GRDB
 /// | annals_transactions | author, time and origin; `number` is the local order |
 /// | annals_spans | which raw changes of which table belong to which transaction |
 /// | annals_consumers | the readers of history and their positions |
+/// | annals_context_moments, annals_context_marks | where the work of a writer that gave its name begins and ends, until it is recorded |
 ///
 /// Columns of raw changes have no declared types, so values are stored unchanged. `id` and `number` rise without AUTOINCREMENT,
 /// because the table sqlite_sequence could not be dropped again (law 11). So a purge of history leaves the newest row of
@@ -165,14 +166,14 @@ package enum StoreSchema {
         ["id", "mark"] + (byRowid ? ["ro"] : []) + (0..<count).map { "o\($0)" }
     }
 
-    /// Creates the table of notes, with an index that lets a trigger note a key only once.
+    /// Creates the table of notes, with an index that lets a trigger note a key only once for each writer.
     package static func createNotesTable(_ db: Database, id: Int64, columns count: Int, key: [Int], byRowid: Bool) throws {
         let columns = notesColumns(count, byRowid: byRowid).map { $0 == "id" ? "id INTEGER PRIMARY KEY" : $0 }
         let name = notesTable(id)
         try db.execute(
             sql: """
                 CREATE TABLE main.\(name)(\(columns.joined(separator: ", ")));
-                CREATE INDEX main.\(name)_key ON \(name)(\(key.map { "o\($0)" }.joined(separator: ", ")));
+                CREATE INDEX main.\(name)_key ON \(name)(\((key.map { "o\($0)" } + ["mark"]).joined(separator: ", ")));
                 """)
     }
 

@@ -88,6 +88,7 @@ package struct CaptureTriggers {
         try Self.remove(db, id: id)
         try StoreSchema.set(.format, to: StoreSchema.format, db)
         for trigger in beforeChange + afterChange { try db.execute(sql: trigger.createSQL) }
+        try NamedWriters.mark(db, id)
         try TriggerRewriteCheck.note(id, !leavesOut, db)
     }
 
@@ -109,6 +110,7 @@ package struct CaptureTriggers {
 
     package static func remove(_ db: Database, id: Int64) throws {
         for name in names(id: id) { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(name)") }
+        try NamedWriters.unmark(db, id)
         try TriggerRewriteCheck.note(id, false, db)
     }
 
@@ -236,7 +238,8 @@ package struct CaptureTriggers {
         return SQL.balanced(parts, operator: "AND")
     }
 
-    /// Copies the rows that conflict with NEW in one unique index to the notes. Each key is noted once.
+    /// Copies the rows that conflict with NEW in one unique index to the notes. Each key is noted once for each writer, so that the
+    /// newest note shows which writer can have removed the row.
     private func note(_ target: ConflictTarget, besides itself: String?) -> String {
         let notes = StoreSchema.notesTable(id)
         var values: [(column: String, value: String)] = [
@@ -249,6 +252,7 @@ package struct CaptureTriggers {
             let hasKey = table.primaryKey.map { "\(row).\(SQL.quote(table.columns[$0].name)) IS NOT NULL" }
             isNoted.append("(\(notes).ro = \(row).\(SQL.quote(capturedRowid)) OR \(SQL.balanced(hasKey, operator: "AND")))")
         }
+        isNoted.append("\(notes).mark >= \(NamedWriters.newestMarkSQL(of: id))")
         var conditions = [target.condition(on: table, as: row)]
         if let itself { conditions.append("NOT (\(itself))") }
         conditions.append("NOT EXISTS(SELECT 1 FROM \(notes) WHERE \(isNoted.joined(separator: " AND ")))")

@@ -28,6 +28,8 @@ package enum Drift {
         /// changes may differ from the order in which they happened.
         package var disordered: [Int64] = []
 
+        /// Whether writers could not give their names, because the view or its triggers were missing or altered.
+        package var hadNoNames = false
         /// Column lists with a new declaration that refuses rows of their history. Nothing was missed.
         package var narrowed: [Int64] = []
 
@@ -68,7 +70,7 @@ package enum Drift {
     /// Repairs triggers and column lists without recording. A migration in this process calls it after each statement that changes
     /// a tracked table's columns, so that its later writes are captured.
     ///
-    /// The caller records next, in the same SQLite transaction. It passes `disordered` to `openSpans` and `expired` to `expire`.
+    /// The caller records next, in the same SQLite transaction. It takes `disordered` into account and passes `expired` to `expire`.
     ///
     /// - Parameter others: column lists that the caller repairs.
     package static func repairIfNeeded(_ db: Database, except others: [Int64] = []) throws -> Report {
@@ -81,6 +83,7 @@ package enum Drift {
             var repair = TableRepair(db, table)
             try repair.run(&report)
         }
+        report.hadNoNames = try NamedWriters.repair(db)
         try StoreSchema.noteSchemaVersion(db)
         return report
     }

@@ -30,7 +30,9 @@ package struct Evictions {
     }
 
     /// Writes the missing deletes, deletes the notes, and returns the id of the newest raw change.
-    package func conclude(_ order: RawChangeOrder) throws -> Int64 {
+    ///
+    /// - Parameter missed: gets the places of the deletes.
+    package func conclude(_ order: RawChangeOrder, _ missed: inout MissedChanges) throws -> Int64 {
         var newest = open.newest
         let reader = try RawChangeReader(cachedIn: db, table)
         let presentRow = try PresentRow(db, table, present)
@@ -47,6 +49,9 @@ package struct Evictions {
                     let change = RawChange(
                         id: newest, old: eviction.state.row, new: nil, oldRowid: eviction.state.rowid, precedes: eviction.precedes)
                     try writer.write(change, at: day)
+                    // After its last change and the last attempt to replace it, the row was removed.
+                    let last = max(account.slot.edges.last?.id ?? 0, isNoted ? note.newestMark : note.mark)
+                    missed.add(newest, at: eviction.precedes ?? last + 1)
                 }
             }
         }
@@ -62,8 +67,10 @@ package struct Evictions {
     package struct Note {
         package var row: [Value]
         package var rowid: Int64?
-        /// The newest raw change at the time of the note.
+        /// The newest raw change at the time of the first note of the row.
         package var mark: Int64
+        /// The newest raw change at the time of the last note of the row.
+        package var newestMark: Int64
     }
 
     // MARK: Reading
@@ -107,11 +114,17 @@ package struct Evictions {
         return .key(key)
     }
 
-    /// Passes every note with the ids of the unrecorded raw changes of its key.
+    /// Passes the first note of every row with the ids of the unrecorded raw changes of its key.
     private func forEachNote(_ body: (Note, [Int64]) throws -> Void) throws {
         let isByRowid = table.key.isByRowid
-        let columns = StoreSchema.notesColumns(table.columns.count, byRowid: isByRowid).joined(separator: ", ")
-        let notes = try db.cachedStatement(sql: "SELECT \(columns) FROM main.\(StoreSchema.notesTable(table.id)) ORDER BY id")
+        let columns = StoreSchema.notesColumns(table.columns.count, byRowid: isByRowid)
+        let name = StoreSchema.notesTable(table.id)
+        let notes = try db.cachedStatement(
+            sql: """
+                SELECT \(columns.joined(separator: ", ")), (SELECT max(l.mark) FROM main.\(name) AS l WHERE \(isRow(of: "l", "n", "o")))
+                FROM main.\(name) AS n
+                WHERE NOT EXISTS (SELECT 1 FROM main.\(name) AS e WHERE \(isRow(of: "e", "n", "o")) AND e.id < n.id) ORDER BY id
+                """)
         let changes = try db.cachedStatement(sql: changesByNoteSQL)
         try changes.setArguments([open.recorded, open.newest, open.recorded, open.newest])
         defer {
@@ -124,7 +137,9 @@ package struct Evictions {
             let id = notes.integer(at: 0)
             let row = notes.values(at: first..<(first + table.columns.count))
             let hasNull = table.key.columnIndexes.contains { row[$0].isNull }
-            let note = Note(row: row, rowid: isByRowid && hasNull ? notes.integer(at: 2) : nil, mark: notes.integer(at: 1))
+            let note = Note(
+                row: row, rowid: isByRowid && hasNull ? notes.integer(at: 2) : nil, mark: notes.integer(at: 1),
+                newestMark: notes.integer(at: columns.count))
             var ids: [Int64] = []
             while hasChange, changes.integer(at: 0) == id {
                 ids.append(changes.integer(at: 1))
@@ -134,22 +149,28 @@ package struct Evictions {
         }
     }
 
-    /// Pairs of a note's id and a raw change's id. SQLite sorts them, and uses a file if they do not fit in memory.
+    /// Pairs of the id of a row's first note and a raw change's id. SQLite sorts them, and uses a file if they do not fit in memory.
     private var changesByNoteSQL: String {
-        let notes = StoreSchema.notesTable(table.id)
         func half(_ letter: String, except operation: StoreSchema.Operation) -> String {
-            var match = table.key.columnIndexes.map { "n.o\($0) IS c.\(letter)\($0)" }
-            if table.key.isByRowid {
-                let hasKey = SQL.balanced(table.key.columnIndexes.map { "n.o\($0) IS NOT NULL" }, operator: "AND")
-                match.append("(n.ro = c.r\(letter) OR \(hasKey))")
-            }
-            return """
-                SELECT n.id, c.id FROM main.\(StoreSchema.changesTable(table.id)) AS c CROSS JOIN main.\(notes) AS n
-                ON \(match.joined(separator: " AND "))
-                WHERE c.id > ? AND c.id <= ? AND c.op <> \(operation.rawValue)
-                """
+            """
+            SELECT note, id FROM (
+              SELECT c.id AS id, (SELECT n.id FROM main.\(StoreSchema.notesTable(table.id)) AS n
+                WHERE \(isRow(of: "n", "c", letter)) ORDER BY n.mark, n.id LIMIT 1) AS note
+              FROM main.\(StoreSchema.changesTable(table.id)) AS c WHERE c.id > ? AND c.id <= ? AND c.op <> \(operation.rawValue))
+            WHERE note IS NOT NULL
+            """
         }
         return "\(half("o", except: .insert))\nUNION\n\(half("n", except: .delete))\nORDER BY 1, 2"
+    }
+
+    /// A condition: a note has the row that another note, or a raw change in its columns with this letter, has.
+    private func isRow(of note: String, _ other: String, _ letter: String) -> String {
+        var match = table.key.columnIndexes.map { "\(note).o\($0) IS \(other).\(letter)\($0)" }
+        if table.key.isByRowid {
+            let hasKey = SQL.balanced(table.key.columnIndexes.map { "\(note).o\($0) IS NOT NULL" }, operator: "AND")
+            match.append("(\(note).ro = \(other).r\(letter) OR \(hasKey))")
+        }
+        return match.joined(separator: " AND ")
     }
 
     /// Finds the current row of the tracked table.

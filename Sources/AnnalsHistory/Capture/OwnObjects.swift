@@ -9,9 +9,11 @@ package enum OwnObjects {
         package var name: String
     }
 
-    /// Creates the tables that every store has, if they are missing.
+    /// Creates the tables and the view that every store has, if they are missing.
     package static func createCommonTables(_ db: Database) throws {
-        for sql in [MetaTable.schema, TrackedTable.schema, TransactionTable.schema, SpanTable.schema] { try db.execute(sql: sql) }
+        let tables = [MetaTable.schema, TrackedTable.schema, TransactionTable.schema, SpanTable.schema, NamedWriters.schema]
+        for sql in tables { try db.execute(sql: sql) }
+        _ = try NamedWriters.repair(db)
     }
 
     /// The objects of Annals, in the order in which they can be dropped.
@@ -22,11 +24,11 @@ package enum OwnObjects {
 
     private static func prefixed(_ db: Database) throws -> [(object: Object, isOwn: Bool)] {
         try ["trigger", "view", "index", "table"].flatMap { type in
-            let sql = "SELECT name, tbl_name FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL"
+            let sql = "SELECT name, tbl_name, sql FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL"
             return try Row.fetchAll(db, sql: sql, arguments: [type]).compactMap { row -> (object: Object, isOwn: Bool)? in
                 let (name, table): (String, String) = try (row.value("name"), row.value("tbl_name"))
                 guard StoreSchema.isOwnName(name) else { return nil }
-                return (Object(type: type, name: name), isOwn(type, name, of: table))
+                return try (Object(type: type, name: name), isOwn(type, name, of: table) || NamedWriters.owns(type, name, sql: row.value("sql")))
             }
         }
     }

@@ -116,12 +116,13 @@ package struct TableRepair {
     package static func conclude(_ db: Database, _ table: TrackedTable, as definition: DeclaredTable, _ order: RawChangeOrder) throws {
         guard let open = try UnrecordedRange.fetchAll(db).first(where: { $0.id == table.id }) else { return }
         var newest = open.newest
+        var missed = MissedChanges()
         if open.hasNotes {
             let names = Evictions.TableName(name: definition.name, columns: definition.columns.map(\.name))
-            newest = try Evictions(db, table: table, open: open, named: names).conclude(order)
+            newest = try Evictions(db, table: table, open: open, named: names).conclude(order, &missed)
         }
         guard open.isWrittenByTriggers else { return }
-        _ = try TriggerRewriteCheck(db, table, as: definition).follow(recorded: open.recorded, newest: newest)
+        _ = try TriggerRewriteCheck(db, table, as: definition).follow(recorded: open.recorded, newest: newest, &missed)
     }
 
     /// Continues history after a migration that rebuilt the table or dropped columns, and that wrote raw changes for its effect on

@@ -6,7 +6,8 @@ package import GRDB
 ///
 /// Triggers write rows and do not record who wrote them. SQLite has one writer at a time. So a managed write first records
 /// everything after each table's newest span as external, runs, and then records its own spans, all before COMMIT. All commits of
-/// other programs between two recordings become one transaction of origin external.
+/// other programs between two recordings become one transaction of origin external, except for programs that give their name; see
+/// `NamedWriters`.
 ///
 ///     try queue.write { db in
 ///         let (_, number) = try TransactionRecorder.managedWrite(db, author: "kiosk 3") { db in
@@ -27,7 +28,7 @@ package enum TransactionRecorder {
 
     /// Records what other programs wrote. First checks for schema changes.
     ///
-    /// Call it inside a write transaction. Returns the new transaction's number; nil if there was nothing to record.
+    /// Call it inside a write transaction. Returns the number of the newest new transaction; nil if there was nothing to record.
     @discardableResult
     package static func recordExternal(_ db: Database, _ environment: CaptureEnvironment = .system) throws -> Int64? {
         try recordExternalReportingDrift(db, environment).number
@@ -39,10 +40,12 @@ package enum TransactionRecorder {
     ) throws -> (number: Int64?, drift: Drift.Report) {
         precondition(db.isInsideTransaction, "recording needs a write transaction")
         guard try StoreSchema.exists(db) else { return (nil, Drift.Report()) }
-        return try close(db, environment) { spans in
+        return try close(db, environment, divides: origin == .external) { part in
             var clock = try StoreClock.load(db)
-            let latest = try spans.compactMap { try time(of: $0, db) }.max() ?? environment.now()
-            return TransactionInfo(id: environment.makeTransactionID(), time: clock.tick(now: latest), origin: origin)
+            let latest = try part.spans.compactMap { try time(of: $0, db) }.max() ?? environment.now()
+            return TransactionInfo(
+                id: environment.makeTransactionID(), time: clock.tick(now: latest), author: part.author, contextName: part.context,
+                origin: origin)
         }
     }
 
@@ -84,31 +87,37 @@ package enum TransactionRecorder {
         return number
     }
 
-    /// The raw changes after each table's newest span, with evictions added. If the caller recorded before its own writes, these
-    /// are its own.
+    /// The raw changes after each table's newest span, with changes added that the triggers missed. If the caller recorded before its
+    /// own writes, these are its own.
     ///
-    /// For callers that record their transactions with `record`. Deletes the notes. `disordered` is from the report of `Drift`.
-    package static func openSpans(_ db: Database, disordered: [Int64] = []) throws -> [Span] {
+    /// Deletes the notes. `disordered` is from the report of `Drift`. `missed` gets the added changes by column list.
+    private static func openSpans(
+        _ db: Database, disordered: [Int64], _ missed: inout [Int64: MissedChanges]
+    ) throws -> [Span] {
         var spans: [Span] = []
         for open in try UnrecordedRange.fetchAll(db) {
             let order: RawChangeOrder = disordered.contains(open.id) ? .unknown : .asHappened
             var last = open.newest
-            if open.hasNotes { last = try concludeEvictions(db, open, order) }
+            var added = MissedChanges()
+            if open.hasNotes { last = try concludeEvictions(db, open, order, &added) }
             if order == .unknown { last = try putInOrder(db, open.id, recorded: open.recorded, newest: last) }
             if open.isWrittenByTriggers, let rows = try TriggerRewriteCheck(db, open.id) {
-                last = try rows.follow(recorded: open.recorded, newest: last)
+                last = try rows.follow(recorded: open.recorded, newest: last, &added)
             }
             if last > open.recorded { spans.append(Span(table: open.id, ids: (open.recorded + 1)...last)) }
+            missed[open.id] = added
         }
         return spans
     }
 
-    private static func concludeEvictions(_ db: Database, _ open: UnrecordedRange, _ order: RawChangeOrder) throws -> Int64 {
+    private static func concludeEvictions(
+        _ db: Database, _ open: UnrecordedRange, _ order: RawChangeOrder, _ missed: inout MissedChanges
+    ) throws -> Int64 {
         guard let table = try TrackedTable.fetch(db, id: open.id), table.state == .tracked else {
             try Evictions.forget(db, open.id)
             return open.newest
         }
-        return try Evictions(db, table: table, open: open).conclude(order)
+        return try Evictions(db, table: table, open: open).conclude(order, &missed)
     }
 
     /// Replaces unrecorded raw changes in unknown order with their net changes. Returns the id of the newest one.
@@ -136,24 +145,45 @@ package enum TransactionRecorder {
 
     /// Repairs the triggers if the schema changed, and records unrecorded changes; the number is nil if there are none.
     ///
-    /// - Parameter always: records a transaction even if there are no changes.
+    /// - Parameters:
+    ///   - always: records a transaction even if there are no changes.
+    ///   - divides: makes a transaction of the work of each writer that gave its name. After a change of the schema there is only one
+    ///     transaction, because marks may be missing.
     private static func close(
-        _ db: Database, _ environment: CaptureEnvironment, always: Bool = false, _ makeInfo: ([Span]) throws -> TransactionInfo
+        _ db: Database, _ environment: CaptureEnvironment, always: Bool = false, divides: Bool = false,
+        _ makeInfo: (NamedWriters.Part) throws -> TransactionInfo
     ) throws -> (number: Int64?, drift: Drift.Report) {
         let drift = try Drift.repairIfNeeded(db)
-        var spans = try openSpans(db, disordered: drift.disordered)
-        if drift.expired.isEmpty, try changedNothing(spans, db) {
-            try discard(spans, db)
-            spans = []
+        var missed: [Int64: MissedChanges] = [:]
+        let spans = try openSpans(db, disordered: drift.disordered, &missed)
+        var parts = try parts(of: spans, missed, db, divides: divides && drift == Drift.Report())
+        if parts.count == 1, drift.expired.isEmpty, try changedNothing(parts[0].spans, db) {
+            try discard(parts[0].spans, db)
+            parts[0].spans = []
         }
-        guard !spans.isEmpty || !drift.expired.isEmpty || always else { return (nil, drift) }
-        let info = try makeInfo(spans)
-        let number = try record(db, spans: spans, info: info, process: environment.processName)
-        // A gap needs its own transaction. Otherwise no token would follow it.
-        try Drift.expire(drift.expired, before: number, db)
-        if !drift.gaps.isEmpty { try UnverifiedRows.note(db) }
-        try environment.didRecord(db, info, number)
-        return (number, drift)
+        guard parts.contains(where: { !$0.spans.isEmpty }) || !drift.expired.isEmpty || always else { return (nil, drift) }
+        var newest: Int64?
+        for part in parts {
+            let info = try makeInfo(part)
+            let number = try record(db, spans: part.spans, info: info, process: environment.processName)
+            newest = number
+            // A gap needs its own transaction. Otherwise no token would follow it.
+            try Drift.expire(drift.expired, before: number, db)
+            if !drift.gaps.isEmpty { try UnverifiedRows.note(db) }
+            try environment.didRecord(db, info, number)
+        }
+        return (newest, drift)
+    }
+
+    /// The spans by writer, in the order of their commits. Deletes what writers noted about themselves.
+    private static func parts(
+        of spans: [Span], _ missed: [Int64: MissedChanges], _ db: Database, divides: Bool
+    ) throws -> [NamedWriters.Part] {
+        guard let writers = try NamedWriters(db) else { return [NamedWriters.Part(spans: spans)] }
+        let parts = try divides && !spans.isEmpty ? writers.parts(spans, missed) : [NamedWriters.Part(spans: spans)]
+        try writers.forget()
+        guard parts.count > 1, try StoreSchema.isReplica(db) else { return parts }
+        return try CutReferences(db).joined(parts)
     }
 
     /// Whether the raw changes cancel each other out. Checked only if this is cheap.

@@ -31,8 +31,11 @@ struct TriggerRewriteCheck {
     ///   - newest: the last raw change, after evictions were added.
     ///   - atOnce: the maximum number of raw changes in memory. If there are more, they are read several times, each time for a
     ///     part of the rows.
+    /// - Parameter missed: gets the places of the raw changes that were written.
     /// - Returns: the id of the newest raw change afterwards.
-    package func follow(recorded: Int64, newest: Int64, atOnce: Int64 = HistoryLimits.changesPutInOrder) throws -> Int64 {
+    package func follow(
+        recorded: Int64, newest: Int64, atOnce: Int64 = HistoryLimits.changesPutInOrder, _ missed: inout MissedChanges
+    ) throws -> Int64 {
         guard newest > recorded else { return newest }
         let (rows, writer) = (try RowReader(db, definition), try RawChangeWriter(db, table))
         let day = try Double.fetchOne(
@@ -41,20 +44,21 @@ struct TriggerRewriteCheck {
         let parts = Int((newest - recorded - 1) / atOnce) + 1
         for part in 0..<parts {
             guard let ends = try ends((recorded + 1)...newest, part, of: parts) else { return last }
-            for (identity, end) in ends {
+            for (identity, end, change) in ends {
                 // Rows whose key holds NULL are not synced.
                 guard case .key(let key) = identity, !key.contains(where: \.isNull) else { continue }
                 let present = try rows.row(key)
                 guard end != present else { continue }
                 last += 1
                 try writer.write(RawChange(id: last, old: end, new: present), at: day)
+                missed.add(last, at: change)
             }
         }
         return last
     }
 
     /// The states to which the raw changes lead, for a part of the rows; nil if the changes leave out values.
-    private func ends(_ ids: ClosedRange<Int64>, _ part: Int, of parts: Int) throws -> [(identity: RowIdentity, row: [Value]?)]? {
+    private func ends(_ ids: ClosedRange<Int64>, _ part: Int, of parts: Int) throws -> [NetChangeFolder.End]? {
         let isMeant: @Sendable (RowIdentity) -> Bool = { identity in identity.hashValue.magnitude % UInt(parts) == UInt(part) }
         var folder = NetChangeFolder(table.identityRule, of: parts == 1 ? nil : isMeant)
         var holdsAll = true

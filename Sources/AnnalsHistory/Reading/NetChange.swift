@@ -95,9 +95,14 @@ package struct NetChangeFolder: Sendable {
         slots.append(slot)
     }
 
-    /// The final state of each changed row, nil if it was deleted, in the order of first occurrence.
-    package func ends() -> [(identity: RowIdentity, row: [Value]?)] {
-        slotIndexes.sorted { $0.value < $1.value }.map { ($0.key, RowIncarnations(slots[$0.value], rawOrder).end?.row) }
+    /// A row's identity, its final state, which is nil if it was deleted, and the id of its last raw change.
+    package typealias End = (identity: RowIdentity, row: [Value]?, change: Int64)
+
+    /// The final state of each changed row, in the order of first occurrence.
+    package func ends() -> [End] {
+        slotIndexes.sorted { $0.value < $1.value }.map { identity, index in
+            (identity, RowIncarnations(slots[index], rawOrder).end?.row, slots[index].edges.map(\.id).max() ?? 0)
+        }
     }
 
     /// The rows that differ, in the order of their first change. Empties the folder.

@@ -20,9 +20,10 @@ package struct SpanTable {
 
     // MARK: One column list
 
-    /// A subquery for the last raw change of a column list that belongs to a transaction. `list` is SQL.
-    static func endSQL(of list: String) -> String {
-        "(SELECT last FROM main.annals_spans WHERE table_id = \(list) ORDER BY number DESC LIMIT 1)"
+    /// A subquery for the last raw change of a column list that belongs to a transaction. `list` is SQL. A trigger does not name the
+    /// database.
+    static func endSQL(of list: String, in database: String? = "main") -> String {
+        "(SELECT last FROM \(database.map { "\($0)." } ?? "")annals_spans WHERE table_id = \(list) ORDER BY number DESC LIMIT 1)"
     }
 
     /// A condition: a transaction changed a table of one of these column lists. `number` is SQL.

@@ -9,7 +9,8 @@ struct TriggerChecks {
     func run() throws -> [Finding] {
         // If another program renamed a table, its changes are captured under the new name, and the next recording adopts the name.
         let renamed = try TableRenames(db).pending()
-        return try TrackedTable.fetchTracked(db).compactMap { table in
+        let names = try NamedWriters.problem(db).map { [Finding(.trigger, $0)] } ?? []
+        return try names + TrackedTable.fetchTracked(db).compactMap { table -> Finding? in
             let name = renamed.first { $0.table.id == table.id }?.name ?? table.name
             guard let definition = try SchemaReader(db).table(name), definition.kind == .table else {
                 return Finding(.trigger, "the table \(table.name) is tracked but does not exist", table: table.name)

@@ -88,8 +88,9 @@ import Testing
             try store.queue.writeWithoutTransaction { db in
                 try db.inTransaction {
                     let open = try #require(try UnrecordedRange.fetchAll(db).first)
+                    var missed = MissedChanges()
                     let last = try #require(try TriggerRewriteCheck(db, open.id)).follow(
-                        recorded: open.recorded, newest: open.newest, atOnce: atOnce)
+                        recorded: open.recorded, newest: open.newest, atOnce: atOnce, &missed)
                     let table = try #require(try TrackedTable.fetch(db, id: open.id))
                     if last > open.newest {
                         try RawChangeReader(db, table).read((open.newest + 1)...last) { changes.insert([$0.old, $0.new]) }

@@ -143,7 +143,8 @@ struct HistoryTokenTests {
             try db.execute(sql: "UPDATE annals_changes_1 SET at = julianday('2026-03-01T08:00:10') WHERE id = 3")
             let info = TransactionInfo(id: .random(), time: HybridTime(milliseconds: 1_740_816_000_000))
             _ = try TransactionRecorder.record(
-                db, spans: TransactionRecorder.openSpans(db), info: info, origin: .imported, process: nil, replica: .random(),
+                db, spans: [TransactionRecorder.Span(table: 1, ids: 3...3)], info: info, origin: .imported, process: nil,
+                replica: .random(),
                 position: Position(7))
         }
         #expect(try resolve("2026-03-01T08:00:01Z", store).number == 1)

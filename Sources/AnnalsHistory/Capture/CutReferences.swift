@@ -1,0 +1,142 @@
+import AnnalsCore
+import AnnalsSchema
+import GRDB
+
+/// Joins the parts of several writers where a reference has no parent between them.
+///
+/// A replica sends each transaction on its own, and receivers refuse a transaction that leaves a row without its parent (law 4). A
+/// program that writes with foreign keys off, as the `sqlite3` shell does by default, may insert a child in one transaction and the
+/// parent in the next one. So a parent's row that appears in a later part, or that is missing from one part to a later one, joins
+/// these parts into one. More parts may be joined than necessary, because the children's rows that did not change are not read.
+struct CutReferences {
+    private let db: Database
+    private let tables: TrackedTables
+
+    init(_ db: Database) throws {
+        self.db = db
+        tables = try TrackedTables.load(db)
+    }
+
+    /// The same parts, with those joined that must be one transaction.
+    func joined(_ parts: [NamedWriters.Part]) throws -> [NamedWriters.Part] {
+        let references = self.references()
+        guard parts.count > 1, !references.isEmpty else { return parts }
+        /// Whether part `index` and the one before it must be one transaction.
+        var isJoined = [Bool](repeating: false, count: parts.count)
+        var isTooMuch = false
+        for reference in references {
+            // Parents that appear or disappear, with the parts in which they do.
+            var events: [[Value]: [Event]] = [:]
+            try forEachChange(of: reference.parent, in: parts) { part, change in
+                guard !isTooMuch, let old = change.old.map(reference.parentKey), let new = change.new.map(reference.parentKey) else {
+                    if let key = (change.old ?? change.new).map(reference.parentKey) {
+                        note(Event(part: part, appears: change.new != nil), of: key, in: &events, &isTooMuch)
+                    }
+                    return
+                }
+                guard old != new else { return }
+                note(Event(part: part, appears: false), of: old, in: &events, &isTooMuch)
+                note(Event(part: part, appears: true), of: new, in: &events, &isTooMuch)
+            }
+            if isTooMuch { return [Self.whole(parts, "no authors: too many changes between two recordings")] }
+            guard !events.isEmpty else { continue }
+            // Unchanged children may refer to a parent that disappears and appears again.
+            for list in events.values {
+                for (event, next) in zip(list, list.dropFirst()) where !event.appears && next.appears {
+                    Self.join(event.part, next.part, &isJoined)
+                }
+            }
+            try forEachChange(of: reference.child, in: parts) { part, change in
+                for (row, isGone) in [(change.old, true), (change.new, false)] {
+                    guard let row, let key = reference.childKey(row), let list = events[key] else { continue }
+                    if isGone {
+                        // The child was without a parent since the parent disappeared.
+                        if let gone = list.last(where: { $0.part <= part }), !gone.appears { Self.join(gone.part, part, &isJoined) }
+                    } else if let made = list.first(where: { $0.part > part }), made.appears {
+                        Self.join(part, made.part, &isJoined)
+                    }
+                }
+            }
+        }
+        var result: [NamedWriters.Part] = []
+        for (part, isJoined) in zip(parts, isJoined) {
+            if isJoined, let last = result.indices.last {
+                result[last].join(part, context: "no authors: a row and its parent were written in different transactions")
+            } else {
+                result.append(part)
+            }
+        }
+        return result
+    }
+
+    private static func join(_ first: Int, _ last: Int, _ isJoined: inout [Bool]) {
+        guard first < last else { return }
+        for index in (first + 1)...last { isJoined[index] = true }
+    }
+
+    private static func whole(_ parts: [NamedWriters.Part], _ context: String) -> NamedWriters.Part {
+        parts.dropFirst().reduce(into: parts[0]) { $0.join($1, context: context) }
+    }
+
+    private struct Event {
+        var part: Int
+        /// false if it disappears.
+        var appears: Bool
+    }
+
+    private func note(_ event: Event, of key: [Value], in events: inout [[Value]: [Event]], _ isTooMuch: inout Bool) {
+        events[key, default: []].append(event)
+        if events.count > HistoryLimits.parentsBetweenWriters { isTooMuch = true }
+    }
+
+    // MARK: References
+
+    private struct Reference {
+        var child: TrackedTables.Entry
+        var columnIndexes: [Int]
+        var parent: TrackedTables.Entry
+        var parentColumnIndexes: [Int]
+
+        func parentKey(_ row: [Value]) -> [Value] { parentColumnIndexes.map { Self.comparable(row[$0]) } }
+
+        /// nil if the child refers to nothing.
+        func childKey(_ row: [Value]) -> [Value]? {
+            let key = columnIndexes.map { Self.comparable(row[$0]) }
+            return key.contains(.null) ? nil : key
+        }
+
+        /// Values that SQLite may compare as equal, because of a collation or an affinity, are equal.
+        private static func comparable(_ value: Value) -> Value {
+            switch value {
+            case .text(let text):
+                guard let string = text.string?.lowercased() else { return value }
+                let trimmed = string.reversed().drop { $0 == " " }.reversed()
+                return Double(String(trimmed)).map(Value.real) ?? .text(String(trimmed))
+            case .integer(let integer): return .real(Double(integer))
+            default: return value
+            }
+        }
+    }
+
+    private func references() -> [Reference] {
+        tables.entries.flatMap { child in
+            child.references.compactMap { reference -> Reference? in
+                guard let parent = tables.table(named: reference.parentTable) else { return nil }
+                let columnIndexes = reference.parentColumns.compactMap(parent.definition.columnIndex)
+                guard columnIndexes.count == reference.columnIndexes.count else { return nil }
+                return Reference(child: child, columnIndexes: reference.columnIndexes, parent: parent, parentColumnIndexes: columnIndexes)
+            }
+        }
+    }
+
+    /// Visits the raw changes of a table with the part of each, in their order.
+    private func forEachChange(
+        of entry: TrackedTables.Entry, in parts: [NamedWriters.Part], _ visit: (_ part: Int, RawChange) throws -> Void
+    ) throws {
+        guard let table = try TrackedTable.fetch(db, id: entry.id) else { return }
+        let reader = try RawChangeReader(db, table)
+        for (index, part) in parts.enumerated() {
+            for span in part.spans where span.table == entry.id { try reader.read(span.ids) { try visit(index, $0) } }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// The view `annals_context`, in which a program gives the author of its transaction in plain SQL.
+///
+///     BEGIN;
+///     INSERT INTO annals_context(author, context) VALUES ('ann', 'import');
+///     …
+///     DELETE FROM annals_context;
+///     COMMIT;
+///
+/// The INSERT and the DELETE are *moments*. At each of them a trigger for each tracked table stores the id of the table's last raw
+/// change, if it is a new one. So the changes between the two moments are known when they are recorded, and they become one
+/// transaction with this author. No other program can write between the two, because SQLite has one writer at a time.
+///
+/// **The end needs a statement.** No trigger can detect a COMMIT, so without the DELETE the work of the next program would get the
+/// name. An INSERT that is not followed by a DELETE names nothing, because a missing author is better than a wrong one.
+///
+/// All rows of these tables are deleted when the changes are recorded. A rollback removes the moments with the changes. Programs that
+/// do not use the view pay nothing, except that a REPLACE or an UPSERT that meets a row reads one value more.
+///
+/// Only this file contains SQL on the two tables.
+package struct NamedWriters {
+    static let schema = """
+        CREATE TABLE IF NOT EXISTS main.annals_context_moments(id INTEGER PRIMARY KEY, author TEXT, context TEXT);
+        CREATE TABLE IF NOT EXISTS main.annals_context_marks(
+          list INTEGER NOT NULL, moment INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(list, moment)) WITHOUT ROWID;
+        """
+
+    package static let viewName = "annals_context"
+
+    /// The view and its triggers, as sqlite_master has them after CREATE.
+    private static let objects: [(type: String, name: String, body: String)] = [
+        (
+            "VIEW", viewName,
+            """
+            (author, context) AS SELECT author, context FROM annals_context_moments
+            WHERE id = (SELECT max(id) FROM annals_context_moments) AND author IS NOT NULL
+            """
+        ),
+        (
+            "TRIGGER", "annals_context_insert",
+            """
+             INSTEAD OF INSERT ON annals_context BEGIN
+            SELECT RAISE(ABORT, 'annals_context: the author must be text of 1 to \(HistoryLimits.authorBytes) bytes')
+            WHERE typeof(NEW.author) <> 'text' OR length(CAST(NEW.author AS BLOB)) NOT BETWEEN 1 AND \(HistoryLimits.authorBytes);
+            SELECT RAISE(ABORT, 'annals_context: the context must be NULL or text of at most \(HistoryLimits.contextBytes) bytes')
+            WHERE typeof(NEW.context) NOT IN ('null', 'text') OR length(CAST(NEW.context AS BLOB)) > \(HistoryLimits.contextBytes);
+            INSERT INTO annals_context_moments(author, context) VALUES(NEW.author, NEW.context);
+            END
+            """
+        ),
+        (
+            "TRIGGER", "annals_context_delete",
+            """
+             INSTEAD OF DELETE ON annals_context BEGIN
+            INSERT INTO annals_context_moments(author, context) VALUES(NULL, NULL);
+            END
+            """
+        ),
+    ]
+
+    private static func sql(_ object: (type: String, name: String, body: String)) -> String {
+        "CREATE \(object.type) \(object.name)\(object.body)"
+    }
+
+    // MARK: Installation
+
+    /// Whether a view or a trigger with a name of these is Annals' own. A program may have its own view with the name.
+    static func owns(_ type: String, _ name: String, sql: String) -> Bool {
+        objects.contains { $0.type.lowercased() == type && $0.name == name && SQLText(Self.sql($0)).comparable == SQLText(sql).comparable }
+            || markedList(name) != nil
+    }
+
+    /// The column list of a trigger that marks; nil if the name is not that of one.
+    private static func markedList(_ name: String) -> Int64? {
+        let parts = name.split(separator: "_")
+        guard parts.count == 3, let list = Int64(parts[1]), markTrigger(list).name == name else { return nil }
+        return list
+    }
+
+    private static func markTrigger(_ list: Int64) -> CaptureTriggers.Trigger {
+        let changes = StoreSchema.changesTable(list)
+        return CaptureTriggers.Trigger(
+            name: "annals_\(list)_mark",
+            body: """
+                AFTER INSERT ON annals_context_moments BEGIN
+                INSERT INTO annals_context_marks(list, moment, last)
+                SELECT \(list), NEW.id, last FROM (SELECT max(id) AS last FROM \(changes))
+                WHERE last > coalesce(
+                  (SELECT last FROM annals_context_marks WHERE list = \(list) ORDER BY moment DESC LIMIT 1),
+                  \(SpanTable.endSQL(of: "\(list)", in: nil)), 0);
+                END
+                """)
+    }
+
+    /// Creates the trigger that marks the raw changes of a column list.
+    static func mark(_ db: Database, _ list: Int64) throws {
+        try unmark(db, list)
+        // Stores of earlier versions do not have the tables.
+        try db.execute(sql: schema)
+        try db.execute(sql: markTrigger(list).createSQL)
+    }
+
+    static func unmark(_ db: Database, _ list: Int64) throws {
+        try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(markTrigger(list).name)")
+    }
+
+    /// Creates what is missing or altered. Does nothing if a program has an object with the name of the view.
+    ///
+    /// - Returns: Whether something was missing or altered, so that marks may be missing too.
+    static func repair(_ db: Database) throws -> Bool {
+        let installed = try Installed(db)
+        guard !installed.isTaken, !installed.isWhole else { return false }
+        try db.execute(sql: schema)
+        for name in installed.triggers { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(SQL.quote(name))") }
+        for object in objects where object.type == "TRIGGER" || !installed.hasView {
+            try db.execute(sql: "CREATE \(object.type) main.\(object.name)\(object.body)")
+        }
+        for table in try TrackedTable.fetchTracked(db) { try db.execute(sql: markTrigger(table.id).createSQL) }
+        return true
+    }
+
+    /// A problem that `verify` reports; nil if writers can give their names.
+    package static func problem(_ db: Database) throws -> String? {
+        let installed = try Installed(db)
+        if installed.isTaken { return "an object of another program has the name \(viewName): writers cannot give their names" }
+        return installed.isWhole ? nil : "the view \(viewName) or a trigger of it is missing or altered: writers cannot give their names"
+    }
+
+    /// The view and the triggers in a file, compared with those that should be there.
+    private struct Installed {
+        let hasView: Bool
+        /// Another program has an object with the name of the view.
+        let isTaken: Bool
+        /// The names of Annals' triggers.
+        let triggers: [String]
+        let isWhole: Bool
+
+        init(_ db: Database) throws {
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT type, name, sql FROM main.sqlite_master
+                    WHERE name = '\(viewName)' OR tbl_name IN ('\(viewName)', '\(OwnTables.contextMoments)') AND type = 'trigger'
+                    """)
+            var found: [String: String] = [:]
+            var isTaken = false
+            for row in rows {
+                let (type, name, sql): (String, String, String) = try (row.value("type"), row.value("name"), row.value("sql"))
+                if name == viewName {
+                    isTaken = type != "view" || SQLText(sql).comparable != SQLText(NamedWriters.sql(objects[0])).comparable
+                } else if markedList(name) == nil, !objects.contains(where: { $0.name == name }) {
+                    // A program may have its own trigger on the table.
+                    continue
+                }
+                found[name] = SQLText(sql).comparable
+            }
+            var wanted = objects.map { ($0.name, NamedWriters.sql($0)) }
+            wanted += try TrackedTable.fetchTracked(db).map { markTrigger($0.id) }.map { ($0.name, $0.sql) }
+            self.isTaken = isTaken
+            hasView = found[viewName] != nil
+            triggers = found.keys.filter { $0 != viewName }
+            isWhole = found.count == wanted.count && wanted.allSatisfy { found[$0.0] == SQLText($0.1).comparable }
+        }
+    }
+
+    // MARK: For capture
+
+    /// A subexpression for the last raw change of a column list at the newest moment.
+    static func newestMarkSQL(of list: Int64) -> String {
+        "coalesce((SELECT last FROM annals_context_marks WHERE list = \(list) ORDER BY moment DESC LIMIT 1), 0)"
+    }
+
+    // MARK: Reading
+
+    /// The work of one writer that gave its name, or of all writers between two of them.
+    package struct Part: Sendable {
+        package var author: String?
+        package var context: String?
+        package var spans: [TransactionRecorder.Span]
+    }
+
+    private struct Moment {
+        var id: Int64
+        /// nil at the end of a writer's work.
+        var author: String?
+        var context: String?
+    }
+
+    private let db: Database
+    /// Sorted by id.
+    private let moments: [Moment]
+
+    /// nil if no program gave a name since the last recording.
+    package init?(_ db: Database) throws {
+        guard try db.tableExists(OwnTables.contextMoments) else { return nil }
+        let statement = try db.cachedStatement(sql: "SELECT id, author, context FROM main.annals_context_moments ORDER BY id")
+        defer { statement.rewind() }
+        var moments: [Moment] = []
+        while try statement.step() {
+            moments.append(
+                Moment(id: statement.integer(at: 0), author: Self.text(statement.value(at: 1)), context: Self.text(statement.value(at: 2))))
+        }
+        guard !moments.isEmpty else { return nil }
+        (self.db, self.moments) = (db, moments)
+    }
+
+    private static func text(_ value: Value) -> String? {
+        guard case .text(let text) = value else { return nil }
+        return String(decoding: text.bytes, as: UTF8.self)
+    }
+
+    /// Deletes the moments and marks. To be called in the SQLite transaction in which the changes are recorded.
+    package func forget() throws {
+        try db.execute(sql: "DELETE FROM main.annals_context_moments; DELETE FROM main.annals_context_marks")
+    }
+
+    /// Divides unrecorded raw changes into parts, in the order in which they were committed.
+    ///
+    /// - Parameters:
+    ///   - spans: the spans of all column lists, with added changes at their ends.
+    ///   - missed: the added changes, by column list.
+    package func parts(_ spans: [TransactionRecorder.Span], _ missed: [Int64: MissedChanges]) throws -> [Part] {
+        var parts: [Part] = []
+        /// The part of each interval between two moments that has changes.
+        var partOfInterval: [Int: Int] = [:]
+        var divided: [(interval: Int, span: TransactionRecorder.Span)] = []
+        for span in spans { divided += try divide(span, missed[span.table]) }
+        for interval in Set(divided.map(\.interval)).sorted() {
+            let name = name(ofInterval: interval)
+            if name.author == nil, let last = parts.indices.last, parts[last].author == nil {
+                parts[last].context = parts[last].context ?? name.context
+            } else {
+                parts.append(Part(author: name.author, context: name.context, spans: []))
+            }
+            partOfInterval[interval] = parts.count - 1
+        }
+        for (interval, span) in divided {
+            guard let part = partOfInterval[interval] else { continue }
+            parts[part].append(span)
+        }
+        return parts
+    }
+
+    /// The spans of a column list between moments. Interval 0 is before the first moment.
+    private func divide(
+        _ span: TransactionRecorder.Span, _ missed: MissedChanges?
+    ) throws -> [(interval: Int, span: TransactionRecorder.Span)] {
+        let end = missed?.first.map { $0 - 1 } ?? span.ids.upperBound
+        let statement = try db.cachedStatement(sql: "SELECT moment, last FROM main.annals_context_marks WHERE list = ? ORDER BY moment")
+        try statement.setArguments([span.table])
+        defer { statement.rewind() }
+        var intervals: [Int] = []
+        var spans: [TransactionRecorder.Span] = []
+        var first = span.ids.lowerBound
+        func append(_ interval: Int, through last: Int64) {
+            guard last >= first else { return }
+            intervals.append(interval)
+            spans.append(TransactionRecorder.Span(table: span.table, ids: first...last))
+            first = last + 1
+        }
+        while try statement.step() {
+            let (moment, last) = (statement.integer(at: 0), statement.integer(at: 1))
+            // The changes before a moment are in the interval that it ends.
+            append(moments.partitioningIndex { $0.id >= moment }, through: min(last, end))
+        }
+        append(moments.count, through: end)
+        if spans.isEmpty { return [(moments.count, span)] }
+        return Array(zip(intervals, try missed?.placed(in: spans, db) ?? spans))
+    }
+
+    /// The author of the changes after a moment. A moment that begins a writer's work counts only if the next one ends it.
+    private func name(ofInterval interval: Int) -> (author: String?, context: String?) {
+        guard interval > 0, let author = moments[interval - 1].author else { return (nil, nil) }
+        guard interval < moments.count, moments[interval].author == nil else {
+            return (nil, "no author: DELETE FROM annals_context is missing before COMMIT")
+        }
+        return (author, moments[interval - 1].context)
+    }
+}
+
+extension NamedWriters.Part {
+    /// Adds a span, or extends the span of the same column list.
+    mutating func append(_ span: TransactionRecorder.Span) {
+        if let index = spans.lastIndex(where: { $0.table == span.table }) {
+            spans[index].ids = spans[index].ids.lowerBound...span.ids.upperBound
+        } else {
+            spans.append(span)
+        }
+    }
+
+    /// Adds the work of the next part. The result has no author, because it is the work of several writers.
+    mutating func join(_ next: Self, context: String) {
+        (author, self.context) = (nil, context)
+        for span in next.spans { append(span) }
+    }
+}
