@@ -44,6 +44,8 @@ package enum StoreSchema {
         case clock
         /// The last transaction that was purged.
         case purged
+        /// Nothing is known about the rows before this time, in milliseconds since 1970; see `HistoryBounds`.
+        case began
         /// How long the store keeps history, as JSON; see `HistoryRetention`.
         case retention
         /// When the retention was last applied, in milliseconds since 1970.

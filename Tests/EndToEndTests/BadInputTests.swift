@@ -313,7 +313,11 @@ struct BadInputTests {
             try await shop.fail(64, "is not a token", "replay", "shop.db", "--to", "yesterday", "--output", "old.db")
             try await shop.fail(65, "is newer than this store's history", "replay", "shop.db", "--to", "99", "--output", "old.db")
             try await shop.fail(65, "has no transaction 99", "show", "shop.db", "99")
-            try await shop.fail(65, "has no transaction at 2001-01-01", "show", "shop.db", "2001-01-01")
+            try await shop.fail(
+                65, "2001-01-01 is older than the recorded history. The first moment is 20", "show", "shop.db", "2001-01-01")
+            try await shop.fail(65, "and start names it", "diff", "shop.db", "2001-01-01", "latest")
+            try await shop.fail(65, "older than the recorded", "replay", "shop.db", "--to", "2001-01-01", "--output", "old.db")
+            #expect(try await shop.succeed("history", "shop.db", "--after", "2001-01-01").errors == "")
             try await shop.fail(64, "an empty text is not a token", "show", "shop.db", "")
             try await shop.fail(66, "the name of the file is empty", "status", "")
             try await shop.fail(64, "an empty text is not a valid relay address", "join", "shop.db", "--relay", "", "--space", "shop")

@@ -9,8 +9,8 @@ struct DiffCommand: AsyncParsableCommand {
         commandName: "diff",
         abstract: "Show the rows that differ between two points of history; exit status 1 if any do.",
         discussion: """
-            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. The command shows the \
-            net difference from the first to the second point; the second may be the older one. A row that changed and changed back \
+            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. A date before history \
+            began is refused, because nobody knows the rows of that time. The command shows the net difference from the first to the second point; the second may be the older one. A row that changed and changed back \
             is not shown. Rows are compared by key, in the current tables and columns.
 
             --sql prints statements that turn the first state into the second. Run them with sqlite3 -bail. They are one \

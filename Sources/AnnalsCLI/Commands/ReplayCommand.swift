@@ -11,8 +11,8 @@ struct ReplayCommand: AsyncParsableCommand {
         commandName: "replay",
         abstract: "Write an earlier state of a store or a space into a new file.",
         discussion: """
-            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. The new file is an \
-            ordinary database without Annals' tables. It appears only when it is complete.
+            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. A date before history \
+            began is refused, because nobody knows the rows of that time. The new file is an ordinary database without Annals' tables. It appears only when it is complete.
 
             Examples:
               annals replay shop.db --to 12 --output yesterday.db

@@ -56,6 +56,9 @@ public enum Tracking {
             report.tables = try trackUnrecorded(db, selection, recordsRows: isReplica)
             // The log has no rows of a table that a replica starts to track. So its rows are recorded as inserted now.
             let begun = report.tables.compactMap { if case .tracked(let id) = $0.outcome { id } else { nil } }
+            // The rows that a table had before now are not known.
+            let isGap = try TransactionTable(db).newest() == nil || begun.contains { try TrackedTable.fetch(db, id: $0)?.gap != nil }
+            if isNew || !begun.isEmpty && isGap { try HistoryBounds.note(began: environment.now(), db) }
             if isReplica, let number = try TransactionRecorder.recordExternal(db, environment) {
                 try Drift.expire(begun, before: number, db)
             }

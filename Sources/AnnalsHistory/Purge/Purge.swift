@@ -46,6 +46,8 @@ package struct Purge {
 
     package static func setHorizon(_ number: Int64, _ db: Database) throws {
         guard try number > horizon(db) else { return }
+        // The transaction is about to be deleted, and its time is the first moment from now on.
+        if let moment = try HistoryBounds.moment(of: number, db) { try HistoryBounds.note(began: moment, db) }
         try StoreSchema.set(.purged, to: number, db)
     }
 

@@ -63,7 +63,8 @@ package struct HistoryBounds: Sendable {
     /// A date means the last transaction committed at or before it. A date without a time means its first moment. A date without an
     /// offset is in UTC.
     ///
-    /// - Throws: `AnnalsError` with code `usage` for any other text; otherwise as `check`.
+    /// - Throws: `AnnalsError` with code `usage` for any other text, and `tokenExpired` for a date before the first moment; otherwise as
+    ///   `check`.
     package func resolve(_ text: String, _ db: Database) throws -> HistoryToken {
         if text == "start" { return oldest }
         if text == "latest" { return latest }
@@ -77,23 +78,57 @@ package struct HistoryBounds: Sendable {
                 hint: "Use a token of this store's history, a transaction's number, an ISO 8601 date, start or latest",
                 commandHint: "Use a token that annals history prints, a transaction's number, an ISO 8601 date, start or latest")
         }
-        return try token(atMilliseconds: milliseconds, db, named: "the date \(text)")
+        let name = "the date \(text)"
+        if let first = try firstMoment(db), milliseconds < first { throw try expired(name, db) }
+        return try token(atMilliseconds: milliseconds, db, named: name)
     }
 
-    /// The point after the last transaction that was committed in this store at or before a time, in milliseconds since 1970.
+    /// The point after the last transaction that was committed in this store at or before a time, in milliseconds since 1970. If history
+    /// begins later than the time and nothing was deleted, it is the oldest point. That serves a list of transactions. It does not say
+    /// which rows there were; `resolve` refuses such a time.
     package func token(atMilliseconds moment: Int64, _ db: Database, named name: String) throws -> HistoryToken {
         var number = try TransactionTable(db).newest(committedBy: moment) ?? 0
         // An imported transaction has its author's time. Only its raw changes have the time of its arrival in this store.
         let later = try TransactionTable(db).rows(after: number)
         while let row = try later.next(), try row.value("origin") == TransactionOrigin.imported.rawValue {
-            guard let arrival = try arrival(of: row.number("number"), tables: row.value("tables"), db), arrival <= moment else { break }
+            guard let arrival = try Self.arrival(of: row.number("number"), tables: row.value("tables"), db), arrival <= moment else {
+                break
+            }
             number = try row.number("number")
         }
-        guard number >= oldest.number else { throw expired(name) }
+        // The transaction before the oldest point may be deleted, and then it is not found.
+        if number < oldest.number, let first = try firstMoment(db), moment >= first { return oldest }
+        guard number >= oldest.number else { throw try expired(name, db) }
         return HistoryToken(number: number, store: storeID)
     }
 
-    private func arrival(of number: Int64, tables: String, _ db: Database) throws -> Int64? {
+    // MARK: The first moment
+
+    /// The time from which the rows are known, in milliseconds since 1970; nil if it is not known and no transaction limits it.
+    ///
+    /// It is the time of the oldest point's transaction, or the start of tracking if there is none.
+    private func firstMoment(_ db: Database) throws -> Int64? {
+        let known = [try StoreSchema.integer(.began, db), try Self.moment(of: oldest.number, db)].compactMap(\.self)
+        if let last = known.max() { return last }
+        // An older version of Annals did not note the start.
+        return try TransactionTable(db).firstMoment(after: oldest.number)
+    }
+
+    /// Notes that nothing is known about the rows before a time. An earlier time than the noted one changes nothing.
+    package static func note(began moment: Int64, _ db: Database) throws {
+        let moment = min(max(moment, SchemaLimits.facts.lowerBound), SchemaLimits.facts.upperBound)
+        if let noted = try StoreSchema.integer(.began, db), noted >= moment { return }
+        try StoreSchema.set(.began, to: moment, db)
+    }
+
+    /// When a transaction was committed in this store, in milliseconds since 1970; nil if history does not say it.
+    package static func moment(of number: Int64, _ db: Database) throws -> Int64? {
+        guard let row = try TransactionTable(db).row(number) else { return nil }
+        guard try row.value("origin") == TransactionOrigin.imported.rawValue else { return try row.value("time") }
+        return try arrival(of: number, tables: row.value("tables"), db)
+    }
+
+    private static func arrival(of number: Int64, tables: String, _ db: Database) throws -> Int64? {
         guard let list = TransactionTable.lists(tables).first, let last = try SpanTable(db).end(of: list, in: number) else { return nil }
         let day = try Double.fetchOne(
             db, sql: "SELECT at FROM main.\(StoreSchema.changesTable(list)) WHERE id = ?", arguments: [last])
@@ -104,5 +139,13 @@ package struct HistoryBounds: Sendable {
         AnnalsError(
             .tokenExpired, operation: "history", "\(what) is older than the recorded history",
             hint: "The oldest token is \(oldest)")
+    }
+
+    private func expired(_ what: String, _ db: Database) throws -> AnnalsError {
+        guard let first = try firstMoment(db) else { return expired(what) }
+        return AnnalsError(
+            .tokenExpired, operation: "history", "\(what) is older than the recorded history",
+            hint: "The first moment is \(ISODate.text(milliseconds: first)), and its token is \(oldest)",
+            commandHint: "The first moment is \(ISODate.text(milliseconds: first)), and start names it")
     }
 }

@@ -42,11 +42,16 @@ public struct HistoryRequest: Hashable, Sendable {
     /// Only transactions committed in this store before a date.
     public func before(_ date: Date) -> Self { with { $0.before = .moment(date.milliseconds(rounded: .up)) } }
 
-    /// A range given as texts. Each is a token, as `HistoryBounds.resolve` reads it, or a date. Both ends are exclusive.
+    /// A range given as texts. Each is a token, as `HistoryBounds.resolve` reads it, or a date. Both ends are exclusive. A date may be
+    /// before the first moment, because the transactions after it are all known.
     ///
     /// - Throws: `AnnalsError`, as `HistoryBounds.resolve`.
     package init(after: String?, before: String?, _ bounds: HistoryBounds, _ db: Database) throws {
-        self.init(after: try after.map { try bounds.resolve($0, db) })
+        self.init(
+            after: try after.map { text in
+                try ISODate.milliseconds(text).map { try bounds.token(atMilliseconds: $0, db, named: "the date \(text)") }
+                    ?? bounds.resolve(text, db)
+            })
         guard let before else { return }
         self.before = try ISODate.milliseconds(before).map { .moment($0) } ?? .token(bounds.resolve(before, db))
     }

@@ -39,6 +39,13 @@ package struct TransactionTable {
             [TransactionOrigin.imported.rawValue, moment])
     }
 
+    /// The time of the oldest transaction after a number that was committed in this store, in milliseconds since 1970.
+    func firstMoment(after number: Int64) throws -> Int64? {
+        try self.number(
+            "SELECT time FROM main.annals_transactions WHERE number > ? AND origin <> ? ORDER BY number LIMIT 1",
+            [number, TransactionOrigin.imported.rawValue])
+    }
+
     /// The number of transactions after a number. Numbers have no gaps.
     func count(after number: Int64) throws -> Int64 {
         try self.number("SELECT max(number) - min(number) + 1 FROM main.annals_transactions WHERE number > ?", [number]) ?? 0

@@ -5,6 +5,7 @@ import Testing
 
 @testable import AnnalsHistory
 @testable import AnnalsSQLite
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 @Suite("Tokens")
@@ -105,10 +106,45 @@ struct HistoryTokenTests {
         #expect(try resolve("2026-03-01T08:00:02.999Z", store).number == 2)
         #expect(try resolve("2026-03-01T10:00:03+02:00", store).number == 3)
         #expect(try resolve("2026-03-02", store).number == 3)
-        #expect(try resolve("2026-03-01", store).number == 0)
+        #expect(try resolve("2026-03-01T08:00:00.500Z", store).number == 0)
         let request = HistoryRequest(after: Date(timeIntervalSince1970: 1_772_352_002))
         #expect(try store.transactions(request).map(\.number) == [3])
         #expect(try store.transactions(HistoryRequest().before(Date(timeIntervalSince1970: 1_772_352_002))).map(\.number) == [1])
+    }
+
+    @Test("A date before tracking is refused with the first moment; start is the oldest point")
+    func beforeTracking() throws {
+        let store = try HistoryFile("CREATE TABLE t(id INTEGER PRIMARY KEY, a)")
+        store.clock.milliseconds = 1_772_352_000_250  // 2026-03-01T08:00:00.250Z
+        try store.track()
+        try store.managed(nil, nil, "INSERT INTO t VALUES(1, 'x')")
+        for early in ["2001-01-01", "2026-03-01", "2026-03-01T08:00:00.249Z"] {
+            #expect {
+                try resolve(early, store)
+            } throws: { error in
+                (error as? AnnalsError)?.code == .tokenExpired && "\(error)".contains("The first moment is 2026-03-01T08:00:00.250Z")
+            }
+        }
+        #expect(try resolve("2026-03-01T08:00:00.250Z", store).number == 0)
+        #expect(try resolve("start", store).number == 0)
+    }
+
+    @Test("Tracking a table with rows later moves the first moment; a store without a noted start begins at its first transaction")
+    func laterTable() throws {
+        let store = try HistoryFile(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, a); CREATE TABLE u(id INTEGER PRIMARY KEY, a); INSERT INTO u VALUES(1, 'x')")
+        store.clock.milliseconds = 1_772_352_000_000  // 2026-03-01T08:00:00Z
+        try store.track("t")
+        try store.managed(nil, nil, "INSERT INTO t VALUES(1, 'x')")
+        store.clock.milliseconds += 9_000
+        try store.track("t")
+        #expect(try resolve("2026-03-01T08:00:05Z", store).number == 1)
+        try store.queue.write { db in try StoreSchema.remove(.began, db) }
+        #expect(code { try resolve("2026-03-01T08:00:00.999Z", store) } == .tokenExpired)
+        #expect(try resolve("2026-03-01T08:00:01Z", store).number == 1)
+        try store.track("u")
+        #expect(code { try resolve("2026-03-01T08:00:05Z", store) } == .tokenExpired)
+        #expect(try resolve("2026-03-01T08:00:10Z", store).number == 1)
     }
 
     @Test(

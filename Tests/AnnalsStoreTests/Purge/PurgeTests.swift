@@ -104,6 +104,18 @@ struct PurgeTests {
         #expect(try shop.file.transactions().map(\.number) == [6, 7, 8, 9, 10])
     }
 
+    @Test("After a purge the first moment is that of the last dropped transaction")
+    func firstMoment() async throws {
+        let shop = try shop(10)
+        let kept = try await shop.store.token(named: "2023-11-14T22:13:26.500Z")
+        #expect(kept.number == 6)
+        try await shop.store.deleteHistory(before: shop.file.token(7))
+        #expect(try await shop.store.token(named: "2023-11-14T22:13:26.500Z") == kept)
+        await #expect { try await shop.store.token(named: "2023-11-14T22:13:25.999Z") } throws: { error in
+            (error as? AnnalsError)?.code == .tokenExpired && "\(error)".contains("The first moment is 2023-11-14T22:13:26.000Z")
+        }
+    }
+
     @Test("By age, and a rule that keeps all keeps all")
     func byAge() async throws {
         let shop = try shop(10)
