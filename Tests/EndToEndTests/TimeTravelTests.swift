@@ -58,6 +58,30 @@ struct TimeTravelTests {
         }
     }
 
+    @Test func `diff is restricted to tables, a row and columns, and so is its exit status`() async throws {
+        try await withShop { shop in
+            try await write(
+                shop, "UPDATE customer SET city = 'Rome', email = 'luis@' WHERE id = 1; UPDATE invoice SET total = 1 WHERE id = 2;")
+            func diff(_ status: Int32, _ filter: String...) async throws -> [String] {
+                let outcome = try await Program.run(Workshop.annals, ["diff", "shop.db", "start", "latest"] + filter, in: shop.path)
+                #expect(outcome.status == status && outcome.errors == "", "\(outcome.errors)")
+                return outcome.lines.dropLast()
+            }
+            #expect(try await diff(1, "--table", "invoice") == ["~ invoice id = 2: total 20.0 → 1.0"])
+            #expect(try await diff(1, "--table", "invoice", "--table", "customer").count == 2)
+            #expect(
+                try await diff(1, "--table", "customer", "--key", "1", "--column", "city") == ["~ customer id = 1: city 'Lyon' → 'Rome'"])
+            #expect(try await diff(0, "--table", "customer", "--key", "2") == [])
+            #expect(try await diff(0, "--column", "name") == [])
+            let json = try await shop.annals("diff", "shop.db", "start", "latest", "--column", "email", "--json").objects()
+            #expect(json.count == 1 && json[0]["columns"] as? [String] == ["email"])
+            try await shop.fail(65, "the table nothing is not tracked", "diff", "shop.db", "start", "latest", "--table", "nothing")
+            try await shop.fail(64, "no tracked table has a column nothing", "diff", "shop.db", "start", "latest", "--column", "nothing")
+            try await shop.fail(64, "--key needs one --table", "diff", "shop.db", "start", "latest", "--key", "1")
+            try await shop.fail(64, "SQL is for whole rows", "diff", "shop.db", "start", "latest", "--sql", "--column", "city")
+        }
+    }
+
     @Test func `blame tells who wrote each column`() async throws {
         try await withShop { shop in
             try await write(shop, "UPDATE customer SET city = 'Rome' WHERE id = 1;", "DELETE FROM invoice WHERE id = 2;")

@@ -13,12 +13,18 @@ struct DiffCommand: AsyncParsableCommand {
             began is refused, because nobody knows the rows of that time. The command shows the net difference from the first to the second point; the second may be the older one. A row that changed and changed back \
             is not shown. Rows are compared by key, in the current tables and columns.
 
+            --table, --key and --column restrict the output, and the exit status with it. KEY is as for annals blame; for a compound \
+            key give --key once for each value, in the key's order. With --column a row is shown if it was inserted, deleted or \
+            changed in one of these columns, and only they are shown.
+
             --sql prints statements that turn the first state into the second. Run them with sqlite3 -bail. They are one \
             transaction, and turn foreign keys off for their connection.
 
             Examples:
               annals diff shop.db 12 latest
               annals diff shop.db 2024-05-01 2024-06-01 --json
+              annals diff shop.db start latest --table customer --key 7
+              annals diff shop.db 12 latest --table product --column price --column pieces
               annals diff shop.db latest 12 --sql | sqlite3 -bail shop.db
             """)
 
@@ -27,12 +33,24 @@ struct DiffCommand: AsyncParsableCommand {
     var from: String
     @Argument(help: ArgumentHelp("The point to which to compare.", valueName: "token"))
     var to: String
+    @Option(help: ArgumentHelp("Only rows of this table. Can be repeated.", valueName: "table"))
+    var table: [String] = []
+    @Option(parsing: .unconditionalSingleValue, help: ArgumentHelp("Only the row with this key of the table.", valueName: "key"))
+    var key: [String] = []
+    @Option(help: ArgumentHelp("Only this column. Can be repeated.", valueName: "column"))
+    var column: [String] = []
     @Flag(help: "Print SQL that turns the first state into the second.")
     var sql = false
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
         if sql, output.json { throw ValidationError("--sql and --json cannot be combined.") }
+        if sql, !column.isEmpty { throw ValidationError("--sql and --column cannot be combined: SQL is for whole rows.") }
+        if !key.isEmpty, table.count != 1 { throw ValidationError("--key needs one --table.") }
+    }
+
+    private var filter: DifferenceFilter {
+        DifferenceFilter(tables: table, key: key.isEmpty ? nil : key.map(SQLLiteral.value), columns: column)
     }
 
     func run() async throws {
@@ -45,7 +63,7 @@ struct DiffCommand: AsyncParsableCommand {
     }
 
     private func printSQL(_ store: Store, _ from: HistoryToken, _ to: HistoryToken, _ console: Console) async throws -> DifferenceCount {
-        try await store.diffSQL(from: from, to: to) { text in
+        try await store.diffSQL(from: from, to: to, only: filter) { text in
             if console.isClosed { throw CheckFailed() }
             console.sink.write(text)
         }
@@ -53,7 +71,7 @@ struct DiffCommand: AsyncParsableCommand {
 
     private func printRows(_ store: Store, _ from: HistoryToken, _ to: HistoryToken, _ console: Console) async throws -> DifferenceCount {
         let print = HistoryPrint(console: console, json: output.json, values: true)
-        return try await store.diff(from: from, to: to) { change in
+        return try await store.diff(from: from, to: to, only: filter) { change in
             if console.isClosed { throw CheckFailed() }
             console.print(print.json ? print.object(change).description : print.line(change))
         }

@@ -32,24 +32,14 @@ package struct BlameWalk {
     package init(_ db: Database, table name: String, key given: [Value]) throws {
         self.db = db
         let tables = try TrackedTables.load(db)
-        guard let entry = tables.table(named: name) else {
-            throw AnnalsError(
-                .notTracked, operation: "blame", "the table \(name) is not tracked", hint: "status() lists the tracked tables",
-                commandHint: "annals status lists the tables")
-        }
+        let entry = try NamedRow.table(name, in: tables, operation: "blame")
         let definition = entry.definition
-        guard given.count == definition.primaryKey.count, !given.contains(.null) else {
-            let columns = definition.primaryKey.map { definition.columns[$0].name }.joined(separator: ", ")
-            throw AnnalsError(
-                .usage, operation: "blame", "the key of \(definition.name) is \(columns)", hint: "Give one value for each, in this order")
-        }
+        key = try NamedRow.stored(given, of: entry, tables, db, operation: "blame")
         self.entry = entry
         let changes = try NetChanges(db, tables: tables)
         self.changes = changes
         reader = try HistoryReader(db)
         rule = IdentityRule(definition)
-        let session = MergeSession(db, registry: tables)
-        key = try zip(definition.primaryKey, given).map { try session.asStored($1, in: definition.columns[$0]) }
         let layouts = try TrackedTable.fetchAll(db).filter { $0.name.isSameIdentifier(as: definition.name) }
         floor = layouts.compactMap(\.gap).max() ?? 0
         searches = try layouts.sorted { $0.id > $1.id }.compactMap { layout in
@@ -150,9 +140,7 @@ package struct BlameWalk {
 
     // MARK: Finding
 
-    private func identity(_ key: [Value]) -> RowIdentity {
-        .key(zip(key, rule.collations).map { IdentityRule.folded($0, collation: $1) })
-    }
+    private func identity(_ key: [Value]) -> RowIdentity { NamedRow.identity(of: key, rule) }
 
     /// The newest transaction before `number` with a raw change of a row with the key.
     private func newest(before number: Int64) throws -> Int64? {

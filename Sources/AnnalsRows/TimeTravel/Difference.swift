@@ -35,24 +35,34 @@ package struct Difference {
 
     private struct Folded {
         var rows: DifferenceFold
+        var chosen: ChosenDifference
         var isBackward: Bool
 
         func forEachRow(of table: TrackedTables.Entry, _ visit: (NetChange) throws -> Void) throws {
+            let columns = chosen.columns(of: table)
             try rows.forEachRow(of: table) { row in
+                guard row.differs(in: columns) else { return }
                 try visit(isBackward ? NetChange(old: row.new, new: row.old, leftOut: row.leftOut) : row)
             }
         }
     }
 
     /// Visits every row that differs. Tables of parents come first.
-    package func forEachChange(from: HistoryToken, to: HistoryToken, _ visit: (HistoryChange) throws -> Void) throws -> DifferenceCount {
-        try folded(from, to) { folded in
+    ///
+    /// - Throws: `AnnalsError` with code `notTracked` or `usage` if the filter does not fit the tables.
+    package func forEachChange(
+        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter(), _ visit: (HistoryChange) throws -> Void
+    ) throws -> DifferenceCount {
+        try folded(from, to, filter) { folded in
             var count = DifferenceCount()
             for table in folded.rows.tables {
                 let layout = table.definition.layout
+                let names = folded.chosen.columns(of: table).map { indexes in Set(indexes.map { layout.columns[$0] }) }
                 try folded.forEachRow(of: table) { row in
                     count.note(row)
-                    try visit(HistoryChange(row, layout: layout))
+                    var change = HistoryChange(row, layout: layout)
+                    if let names { change.columns.removeAll { !names.contains($0.name) } }
+                    try visit(change)
                 }
             }
             return count
@@ -60,9 +70,18 @@ package struct Difference {
     }
 
     /// Writes SQL that changes the state at `from` into the state at `to` (see `DifferenceSQL`).
-    package func writeSQL(from: HistoryToken, to: HistoryToken, _ write: (String) throws -> Void) throws -> DifferenceCount {
+    ///
+    /// - Throws: `AnnalsError` with code `usage` for a filter with columns, because an inserted row has all its columns.
+    package func writeSQL(
+        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter(), _ write: (String) throws -> Void
+    ) throws -> DifferenceCount {
+        guard filter.columns.isEmpty else {
+            throw AnnalsError(
+                .usage, operation: "diff", "SQL is for whole rows, not for some of their columns", hint: "Leave the columns out",
+                commandHint: "Leave --column out")
+        }
         let script = try DifferenceSQL(db)
-        return try folded(from, to) { folded in
+        return try folded(from, to, filter) { folded in
             var count = DifferenceCount()
             for table in folded.rows.tables {
                 let statements = try script.statements(for: table)
@@ -80,7 +99,9 @@ package struct Difference {
         }
     }
 
-    private func folded<T>(_ from: HistoryToken, _ to: HistoryToken, _ body: (Folded) throws -> T) throws -> T {
+    private func folded<T>(
+        _ from: HistoryToken, _ to: HistoryToken, _ filter: DifferenceFilter, _ body: (Folded) throws -> T
+    ) throws -> T {
         try Replay.withConnection(db, attaching: "") {
             try db.execute(
                 sql: """
@@ -89,15 +110,16 @@ package struct Difference {
                     PRAGMA \(SchemaCopy.target).secure_delete = OFF;
                     PRAGMA \(SchemaCopy.target).cache_size = \(-DifferenceLimits.cacheKibibytes);
                     """)
-            let rows = try RecordedRead.run(db, environment) {
+            let (rows, chosen) = try RecordedRead.run(db, environment) {
                 let bounds = try HistoryBounds(db)
                 let ends = try [bounds.check(from).number, bounds.check(to).number].sorted()
-                let changes = try NetChanges(db, tables: TrackedTables.load(db))
-                let rows = DifferenceFold(db, schema: SchemaCopy.target, changes: changes)
+                let tables = try TrackedTables.load(db)
+                let chosen = try ChosenDifference(filter, tables, db)
+                let rows = try DifferenceFold(db, schema: SchemaCopy.target, changes: NetChanges(db, tables: tables), chosen: chosen)
                 for number in stride(from: ends[0] + 1, through: ends[1], by: 1) { try rows.add(transaction: number) }
-                return rows
+                return (rows, chosen)
             }
-            return try body(Folded(rows: rows, isBackward: to.number < from.number))
+            return try body(Folded(rows: rows, chosen: chosen, isBackward: to.number < from.number))
         }
     }
 }

@@ -10,7 +10,7 @@ import GRDB
 /// the row before, the last change has the row after. So memory stays constant with any number of changes: SQLite sorts on
 /// disk if its cache is too small.
 ///
-///     let fold = DifferenceFold(db, schema: "annals_copy", changes: changes)
+///     let fold = DifferenceFold(db, schema: "annals_copy", changes: changes, chosen: chosen)
 ///     for number in 5...17 { try fold.add(transaction: number) }
 ///     for table in fold.tables { try fold.forEachRow(of: table) { row in … } }
 ///
@@ -20,17 +20,19 @@ final class DifferenceFold {
     private let db: Database
     private let schema: String
     private let changes: NetChanges
+    private let chosen: ChosenDifference
     private var gathered: [Int64: GatheredTable] = [:]
 
-    init(_ db: Database, schema: String, changes: NetChanges) {
+    init(_ db: Database, schema: String, changes: NetChanges, chosen: ChosenDifference) {
         self.db = db
         self.schema = schema
         self.changes = changes
+        self.chosen = chosen
     }
 
     /// Adds the changes of a transaction to currently tracked tables. Transactions must be added in their order.
     package func add(transaction number: Int64) throws {
-        for part in try changes.parts(of: number) {
+        for part in try changes.parts(of: number) where chosen.holds(part.entry) {
             let table = try gathered(part.entry)
             try changes.forEachRow(in: part) { try table.add($0, number) }
         }
@@ -50,7 +52,7 @@ final class DifferenceFold {
 
     private func gathered(_ entry: TrackedTables.Entry) throws -> GatheredTable {
         if let known = gathered[entry.id] { return known }
-        let table = try GatheredTable(db, schema: schema, entry)
+        let table = try GatheredTable(db, schema: schema, entry, only: chosen.row)
         gathered[entry.id] = table
         return table
     }
@@ -73,6 +75,8 @@ private final class GatheredTable {
     let entry: TrackedTables.Entry
     private let db: Database
     private let rule: IdentityRule
+    /// The only row; nil for all.
+    private let only: RowIdentity?
     private let count: Int
     private let name: String
     private let looseName: String
@@ -89,9 +93,10 @@ private final class GatheredTable {
         static let count = 4
     }
 
-    init(_ db: Database, schema: String, _ entry: TrackedTables.Entry) throws {
+    init(_ db: Database, schema: String, _ entry: TrackedTables.Entry, only: RowIdentity?) throws {
         self.db = db
         self.entry = entry
+        self.only = only
         rule = IdentityRule(entry.definition)
         count = entry.definition.columns.count
         name = "\(schema).changes_\(entry.id)"
@@ -125,6 +130,7 @@ private final class GatheredTable {
     /// The row, if its key identifies it. Any other row is counted by its values, and the result is nil.
     private func keyed(_ row: [Value]?, step: Int64) throws -> [Value]? {
         guard let row, rule.isKeyless(row) else { return row }
+        guard only == nil else { return nil }
         insertLoose.bind(1, step)
         for (columnIndex, value) in row.enumerated() { insertLoose.bind(columnIndex + 2, value) }
         try insertLoose.run()
@@ -132,6 +138,7 @@ private final class GatheredTable {
     }
 
     private func put(_ number: Int64, _ old: [Value]?, _ new: [Value]?, leftOut: [Int] = []) throws {
+        if let only, let row = old ?? new, rule.identity(of: row) != only { return }
         insert.bind(Head.number + 1, number)
         insert.bind(Head.hasOld + 1, old == nil ? 0 : 1)
         insert.bind(Head.hasNew + 1, new == nil ? 0 : 1)

@@ -20,20 +20,27 @@ extension Store {
     /// It reads the changes between the two points, and has one row in memory at a time; the others are in a temporary database on
     /// disk. This store cannot write while `visit` runs; other programs can.
     ///
+    /// - Parameter filter: the only tables, row or columns.
     /// - Returns: the number of visited rows.
-    /// - Throws: `AnnalsError` with code `tokenExpired`, `tokenUnknown` or `notTracked`, and errors of `visit`.
+    /// - Throws: `AnnalsError` with code `tokenExpired`, `tokenUnknown`, `notTracked`, or `usage` if the filter does not fit the tables,
+    ///   and errors of `visit`.
     @discardableResult
     public func diff(
-        from: HistoryToken, to: HistoryToken, _ visit: @escaping @Sendable (HistoryChange) throws -> Void
+        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter(),
+        _ visit: @escaping @Sendable (HistoryChange) throws -> Void
     ) async throws -> DifferenceCount {
-        try await compared { try $0.forEachChange(from: from, to: to) { change in try ClosureError.passing { try visit(change) } } }
+        try await compared {
+            try $0.forEachChange(from: from, to: to, only: filter) { change in try ClosureError.passing { try visit(change) } }
+        }
     }
 
     /// The rows that differ between two points of history. For large differences use the form with `visit`.
-    public func diff(from: HistoryToken, to: HistoryToken) async throws -> [HistoryChange] {
+    public func diff(
+        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter()
+    ) async throws -> [HistoryChange] {
         try await compared { difference in
             var found: [HistoryChange] = []
-            _ = try difference.forEachChange(from: from, to: to) { found.append($0) }
+            _ = try difference.forEachChange(from: from, to: to, only: filter) { found.append($0) }
             return found
         }
     }
@@ -45,13 +52,15 @@ extension Store {
     /// Any program with SQLite can run it, without Annals, on a file with the current schema. It turns foreign keys off for its
     /// connection, and is one transaction. Nothing is written if nothing differs.
     ///
+    /// - Parameter filter: the only tables, or the only row. It has no columns, because an inserted row has all of them.
     /// - Returns: the number of rows that differ.
     /// - Throws: as `diff`.
     @discardableResult
     public func diffSQL(
-        from: HistoryToken, to: HistoryToken, _ write: @escaping @Sendable (String) throws -> Void
+        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter(),
+        _ write: @escaping @Sendable (String) throws -> Void
     ) async throws -> DifferenceCount {
-        try await compared { try $0.writeSQL(from: from, to: to) { text in try ClosureError.passing { try write(text) } } }
+        try await compared { try $0.writeSQL(from: from, to: to, only: filter) { text in try ClosureError.passing { try write(text) } } }
     }
 
     private func compared<T: Sendable>(_ body: @escaping @Sendable (Difference) throws -> T) async throws -> T {

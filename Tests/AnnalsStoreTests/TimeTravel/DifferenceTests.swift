@@ -16,20 +16,21 @@ extension HistoryFile {
     @discardableResult
     func managed(_ author: String, _ sql: String) throws -> Int64? { try managed(author, nil, sql) }
 
-    func differences(_ from: Int64, _ to: Int64) throws -> [HistoryChange] {
+    func differences(_ from: Int64, _ to: Int64, only filter: DifferenceFilter = DifferenceFilter()) throws -> [HistoryChange] {
         var found: [HistoryChange] = []
         try queue.writeWithoutTransaction { db in
-            _ = try Difference(db: db, environment: environment).forEachChange(from: token(from, db), to: token(to, db)) {
-                found.append($0)
-            }
+            let difference = Difference(db: db, environment: environment)
+            let count = try difference.forEachChange(from: token(from, db), to: token(to, db), only: filter) { found.append($0) }
+            #expect(count.total == found.count)
         }
         return found
     }
 
-    func differenceSQL(_ from: Int64, _ to: Int64) throws -> String {
+    func differenceSQL(_ from: Int64, _ to: Int64, only filter: DifferenceFilter = DifferenceFilter()) throws -> String {
         var sql = ""
         try queue.writeWithoutTransaction { db in
-            _ = try Difference(db: db, environment: environment).writeSQL(from: token(from, db), to: token(to, db)) { sql += $0 }
+            let difference = Difference(db: db, environment: environment)
+            _ = try difference.writeSQL(from: token(from, db), to: token(to, db), only: filter) { sql += $0 }
         }
         return sql
     }

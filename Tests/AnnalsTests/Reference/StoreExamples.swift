@@ -93,6 +93,9 @@ struct StoreExamples {
             }
             #expect(count.updated == 1)
             try await store.diffSQL(from: yesterday, to: today) { print($0, terminator: "") }
+            let invoices = DifferenceFilter(tables: ["invoice"], columns: ["amount"])
+            let changed = try await store.diff(from: yesterday, to: today, only: invoices)
+            #expect(changed.isEmpty)
         }
         let number = try await store.status().transactions
         #expect(number > 0)
