@@ -35,6 +35,41 @@ struct DecisionTests {
         }
     }
 
+    @Test("both sides of a conflict are named, and what was settled is counted if nothing waits")
+    func names() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.relay()
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            #expect(try await shop.succeed("conflicts", "shop.db", "--unresolved").output == "no conflicts\n")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--name", "till 3")
+            try await shop.succeed("clone", url, "shop", "laptop.db", "--name", "laptop")
+            try await conflict(shop)
+            try await conflict(shop, "Bonn", "Turin")
+            for store in ["shop.db", "laptop.db"] {
+                for found in try await conflicts(shop, store) {
+                    #expect(found["authors"] as? [String: String] == ["stored": "till 3", "incoming": "laptop"])
+                    #expect(found["replicaNames"] as? [String: String] == ["stored": "till 3", "incoming": "laptop"])
+                    let ids = try #require(found["replicas"] as? [String: String])
+                    #expect(ids["stored"] != ids["incoming"] && ids["stored"]?.contains("till") == false)
+                }
+                let lines = try await shop.succeed("conflicts", store).lines
+                #expect(lines.contains { $0.contains("stored   city = 'Rome'") && $0.hasSuffix("Z  by till 3") }, "\(lines)")
+                #expect(lines.contains { $0.contains("incoming city = 'Oslo'") && $0.hasSuffix("Z  by laptop") }, "\(lines)")
+                #expect(try await shop.succeed("conflicts", store, "--unresolved").output == "none waits, 2 settled\n")
+                #expect(try await shop.succeed("conflicts", store, "--unresolved", "--json").output == "")
+                try await shop.succeed("verify", store)
+            }
+            // The author of a purged transaction is not known any more.
+            try await shop.succeed("purge", "shop.db", "--before", "latest", "--force")
+            let found = try #require(try await conflicts(shop, "shop.db").first)
+            #expect((found["authors"] as? [String: Any])?["stored"] is NSNull)
+            #expect((found["replicaNames"] as? [String: String])?["stored"] == "till 3")
+            try await shop.succeed("leave", "laptop.db")
+            #expect(try await shop.shell("laptop.db", "SELECT count(*) FROM annals_meta WHERE name LIKE 'named%';") == "0")
+        }
+    }
+
     @Test("the winner is confirmed, which changes no row, and a value of one's own is set")
     func confirmAndSet() async throws {
         try await Workshop.with { shop in

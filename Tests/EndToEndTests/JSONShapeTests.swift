@@ -39,7 +39,7 @@ struct JSONShapeTests {
             for conflict in conflicts {
                 let expected: Set = [
                     "id", "kind", "table", "key", "columns", "policy", "base", "stored", "incoming", "winner", "loser", "authors",
-                    "replicas",
+                    "replicas", "replicaNames",
                     "positions", "times", "resolved",
                 ]
                 #expect(expected.isSubset(of: conflict.keys))

@@ -9,7 +9,8 @@ struct ConflictsCommand: AsyncParsableCommand {
         abstract: "List settled conflicts with the values that were not kept.",
         discussion: """
             The journal is the same on every replica at the same position. For each conflict, "stored" is the value in the space, \
-            "incoming" is the value of the replica that synced second, and "base" is the value from which that replica started.
+            "incoming" is the value of the replica that synced second, and "base" is the value from which that replica started. Each \
+            side is named by its author, and by its replica if this store knows its name.
 
             Examples:
               annals conflicts shop.db
@@ -40,7 +41,10 @@ struct ConflictsCommand: AsyncParsableCommand {
             last = end
             try await note(page, in: store)
         }
-        if last == 0, !output.json { console.print("no conflicts") }
+        if last == 0, !output.json {
+            let settled = unresolved ? try await store.conflictCounts().all : 0
+            console.print(settled > 0 ? "none waits, \(settled) settled" : "no conflicts")
+        }
     }
 
     /// Marks shown conflicts as seen, because only seen ones are purged. The list also works if the store cannot be written now.

@@ -14,8 +14,9 @@ enum ConflictReport {
             "key": RowJSON.key(entry.key, line.layout), "columns": .array(entry.columns.map { .text($0) }), "policy": .text(entry.policy),
             "base": RowJSON.row(entry.base, columns), "stored": RowJSON.row(entry.stored, columns),
             "incoming": RowJSON.row(entry.incoming, columns), "winner": .text(side(entry.winner)), "loser": .text(side(entry.winner.other)),
-            "authors": .object(["stored": .null, "incoming": .text(conflict.author)]),
+            "authors": .object(["stored": .text(known(line.storedAuthor)), "incoming": .text(known(conflict.author))]),
             "replicas": .object(["stored": .text(entry.storedReplica?.description), "incoming": .text(conflict.name.replica.description)]),
+            "replicaNames": .object(["stored": .text(line.storedReplicaName), "incoming": .text(line.incomingReplicaName)]),
             "positions": .object([
                 "stored": entry.storedPosition.map { .integer($0.rawValue) } ?? .null, "incoming": .integer(conflict.position.rawValue),
             ]),
@@ -38,14 +39,15 @@ enum ConflictReport {
                 + "  \(kind(entry.kind)) of \(PrintableText.of(place)), \(entry.policy)"
                 + (line.conflict.isResolved ? style(.dim, ", resolved") : line.conflict.isWaiting ? ", waits for a decision" : "")
         ]
-        for (name, row, when) in [
-            ("base", entry.base, nil), ("stored", entry.stored, entry.storedTime),
-            ("incoming", entry.incoming, Optional(line.conflict.time)),
+        let stored = writer(line.storedAuthor, line.storedReplicaName, entry.storedReplica)
+        for (name, row, when, who) in [
+            ("base", entry.base, nil, nil), ("stored", entry.stored, entry.storedTime, stored),
+            ("incoming", entry.incoming, Optional(line.conflict.time), incomingWriter(line)),
         ] {
             guard name != "base" || row != nil else { continue }
             let isWinner = name == side(entry.winner)
             let text = "  \(isWinner ? "✓" : " ") \(pad(name)) \(row.map { RowText.row($0, columns) } ?? "no row")"
-            let time = when.map { style(.dim, "  \(Timestamp.text($0))") } ?? ""
+            let time = when.map { style(.dim, "  \(Timestamp.text($0))\(who ?? "")") } ?? ""
             lines.append((isWinner ? style(.green, text) : text) + time)
         }
         return lines
@@ -55,8 +57,26 @@ enum ConflictReport {
         let now = line.conflict.entry.incoming.map { RowText.row($0, line.conflict.entry.columns) } ?? "another number"
         return style(.bold, "#\(line.conflict.id) \(PrintableText.of(line.conflict.entry.table)) \(key)")
             + "  renumber: both sides used this key; the incoming row became \(now)"
-            + (line.conflict.isResolved ? style(.dim, ", resolved") : "") + style(.dim, "  \(Timestamp.text(line.conflict.time))")
+            + (line.conflict.isResolved ? style(.dim, ", resolved") : "")
+            + style(.dim, "  \(Timestamp.text(line.conflict.time))\(incomingWriter(line) ?? "")")
     }
+
+    private static func incomingWriter(_ line: NamedConflict) -> String? {
+        writer(line.conflict.author, line.incomingReplicaName, line.conflict.name.replica)
+    }
+
+    /// The author and the replica, each only if it is known and says more than the other; the beginning of the replica's id if neither is.
+    private static func writer(_ author: String?, _ replicaName: String?, _ replica: ReplicaID?) -> String? {
+        let (author, name) = (known(author).map(PrintableText.of), known(replicaName).map(PrintableText.of))
+        let words = [author.map { " by \($0)" }, name == author ? nil : name.map { " on \($0)" }].compactMap(\.self)
+        guard words.isEmpty else { return " " + words.joined() }
+        return replica.map { "  on the replica \($0.description.prefix(idCharacters))" }
+    }
+
+    private static let idCharacters = 8
+
+    /// A replica of an encrypted space has an empty name.
+    private static func known(_ name: String?) -> String? { name.flatMap { $0.isEmpty ? nil : $0 } }
 
     private static func pad(_ name: String) -> String {
         name + String(repeating: " ", count: max(0, "incoming".count - name.count))

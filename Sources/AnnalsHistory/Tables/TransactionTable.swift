@@ -147,6 +147,20 @@ package struct TransactionTable {
     /// The ids in a value of `tables`.
     package static func lists(_ tables: String) -> [Int64] { tables.split(separator: " ").compactMap { Int64($0) } }
 
+    /// `replica`, `time`, `time_counter`, `position` and `author` of transactions with one of these times or positions, without rebases.
+    /// `replica` is NULL for this store's own.
+    ///
+    /// The table has no index on them, so this reads all of it.
+    package func authors(times: Set<Int64>, positions: Set<Int64>) throws -> RowCursor {
+        func list(_ numbers: Set<Int64>) -> String { numbers.sorted().map(String.init).joined(separator: ", ") }
+        return try GRDB.Row.fetchCursor(
+            db,
+            sql: """
+                SELECT replica, time, time_counter, position, author FROM main.annals_transactions
+                WHERE (time IN (\(list(times))) OR position IN (\(list(positions)))) AND origin <> \(TransactionOrigin.rebase.rawValue)
+                """)
+    }
+
     // MARK: Writing
 
     /// - Parameter number: The number of the transaction; nil for the number after the newest.

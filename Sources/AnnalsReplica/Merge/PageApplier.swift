@@ -411,8 +411,7 @@ package struct PageApplier {
             _ = try TransactionRecorder.record(
                 db, spans: spans, info: info, origin: .imported, process: process, replica: replica, position: position)
         }
-        // The relay writes no rows, so its times do not move the clock.
-        if replica != .relay { clock.observe(writer.time) }
+        if replica != .relay { try observe(info, writer) }
         var lost = 0
         var journal: [JournalEntry] = []
         let isKnown = notes?.duplicates.contains(info.id) ?? false

@@ -48,5 +48,6 @@ package enum ReplicaTables {
             .renames, .evidence, .unconfirmedSnapshot, .unconfirmedAuthors, .recentLogBytes,
         ]
         for name in names { try meta.set(name, nil) }
+        try ReplicaNames.forget(db)
     }
 }

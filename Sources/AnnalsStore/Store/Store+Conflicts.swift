@@ -8,11 +8,17 @@ import AnnalsWire
 import Foundation
 import GRDB
 
-/// An entry of the conflict journal with the names of its columns.
+/// An entry of the conflict journal with the names of its columns and of its two sides.
 public struct NamedConflict: Sendable {
     public var conflict: Conflict
     /// The table's columns and key; nil if the store never tracked a table of that name.
     public var layout: TableLayout?
+    /// Who wrote the stored value; nil if nobody is known, or if history no longer has the transaction.
+    public var storedAuthor: String?
+    /// The name of the replica that wrote the stored value; nil if this store does not know it.
+    public var storedReplicaName: String?
+    /// The name of the replica that wrote the incoming value; nil if this store does not know it.
+    public var incomingReplicaName: String?
 }
 
 extension Store {
@@ -29,12 +35,25 @@ extension Store {
                 guard try StoreSchema.isReplica(db) else { return [] }
                 let lists = try TrackedTable.fetchAll(db)
                 let names = try schema.tables(db).localNames
-                return try ConflictJournal.page(db, after: after, limit: limit, onlyUnresolved: onlyUnresolved).map { conflict in
+                let page = try ConflictJournal.page(db, after: after, limit: limit, onlyUnresolved: onlyUnresolved)
+                let sides = try ConflictSides(page, db)
+                return page.map { conflict in
                     // The newest column list is the last one.
                     let list = lists.last { $0.first.table.isSameIdentifier(as: conflict.entry.table) }
-                    return NamedConflict(conflict: conflict.renamed(names), layout: list?.layout)
+                    return NamedConflict(
+                        conflict: conflict.renamed(names), layout: list?.layout, storedAuthor: sides.storedAuthor(of: conflict),
+                        storedReplicaName: conflict.entry.storedReplica.flatMap { sides.replicas[$0] },
+                        incomingReplicaName: sides.replicas[conflict.name.replica])
                 }
             }
+        }
+    }
+
+    /// The number of entries in the conflict journal, and of those that wait for a person; zero for a store that was never joined.
+    package func conflictCounts() async throws -> (all: Int, waiting: Int) {
+        try await read { db in
+            guard try StoreSchema.isReplica(db) else { return (0, 0) }
+            return try (ConflictJournal.count(db), ConflictJournal.waitingCount(db))
         }
     }
 

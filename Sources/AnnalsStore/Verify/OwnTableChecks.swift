@@ -153,6 +153,7 @@ struct OwnTableChecks {
         ]
         if try StoreSchema.isReplica(db) {
             checks.append((Place(table: OwnTables.outbox, name: "id"), { _ = try Outbox.rows(db) }))
+            checks.append((Place(table: OwnTables.meta, name: "named"), { _ = try ReplicaNames.load(db) }))
             checks.append((Place(table: OwnTables.push, name: "batch"), { try Push.check(db) }))
             checks.append((Place(table: OwnTables.meta, name: Meta.Name.evidence.rawValue), { _ = try LogEvidence.load(db) }))
             checks.append((Place(table: OwnTables.authors, name: "digest"), { _ = try AuthorChains.all(db) }))

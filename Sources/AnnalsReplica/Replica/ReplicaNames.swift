@@ -1,0 +1,38 @@
+package import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// The names of the replicas of a space, as far as the log shows them.
+///
+/// A replica gives its name as the author of transactions without one. Only transactions of other programs never have an author of their
+/// own, so only they show the name. `annals_meta` stores it for each replica.
+package enum ReplicaNames {
+    private static let prefix = "named:"
+    /// As many as the relay keeps of a name.
+    private static let characters = 128
+
+    /// All known names, with this replica's own.
+    package static func load(_ db: Database) throws -> [ReplicaID: String] {
+        var names: [ReplicaID: String] = [:]
+        for row in try MetaTable(db).rows(from: prefix, to: "named;") {
+            let name: String = try row.value("name")
+            guard let replica = ReplicaID(String(name.dropFirst(prefix.count))) else { throw Corruption("\(OwnTables.meta).named") }
+            names[replica] = try row.value("value")
+        }
+        if let state = try ReplicaState.load(db), !state.name.isEmpty { names[state.replica] = state.name }
+        return names
+    }
+
+    /// To be called with each transaction of another replica. Writes nothing if the name is stored already.
+    static func note(_ info: TransactionInfo, of replica: ReplicaID, _ db: Database) throws {
+        guard info.origin == .external, let name = info.author, !name.isEmpty else { return }
+        try MetaTable(db).set("\(prefix)\(replica)", String(name.prefix(characters)))
+    }
+
+    /// To be called when the store leaves its space.
+    static func forget(_ db: Database) throws {
+        let table = MetaTable(db)
+        for row in try table.rows(from: prefix, to: "named;") { try table.remove(row.value("name")) }
+    }
+}
