@@ -163,7 +163,7 @@ import Testing
         try place.backup()
         try place.write(1, "INSERT INTO note VALUES(1, hex(randomblob(9000))), (2, 'small')")
         try await place.settle()
-        try await place.world.stores[2].setPolicies([PolicySetting(table: "note", column: "text", aspect: .update, policy: "sum")])
+        try await place.world.stores[2].setPolicies([PolicySetting(table: "note", column: "text", aspect: .update, policy: "max")])
         try place.write(2, "UPDATE note SET text = 'changed' WHERE id = 2")
         try await place.settle()
         try place.restore()

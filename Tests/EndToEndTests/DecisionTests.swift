@@ -120,7 +120,8 @@ struct DecisionTests {
             _ = try await shop.makeReplicas()
             #expect(try await shop.succeed("policy", "shop.db").output.contains("no policy is set"))
             try await shop.succeed("policy", "shop.db", "set", "customer", "mergeByPropertyStoreTrump")
-            try await shop.succeed("policy", "shop.db", "set", "invoice.total", "sum")
+            let set = try await shop.succeed("policy", "shop.db", "set", "invoice.total", "sum")
+            #expect(set.output == "invoice.total: update sum; the next sync carries it to the other replicas\n")
             try await shop.succeed("sync", "shop.db", "laptop.db")
             let shown = try await shop.succeed("policy", "laptop.db", "show", "--json").objects()
             #expect(shown.map { $0["policy"] as? String } == ["mergeByPropertyStoreTrump", "sum"])
@@ -134,6 +135,31 @@ struct DecisionTests {
             #expect(try await shop.shell("laptop.db", "SELECT total FROM invoice WHERE id = 2;") == "32.0")
             try await shop.succeed("policy", "laptop.db", "set", "customer", "default")
             #expect(try await shop.succeed("policy", "laptop.db", "--json").objects().count == 1)
+        }
+    }
+
+    @Test("sum is refused for a column with texts, by its rows, and nothing is set")
+    func sumOfTexts() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.relay()
+            try await shop.shell(
+                "shop.db",
+                "CREATE TABLE stock (id INTEGER PRIMARY KEY, pieces, size INT, label TEXT);"
+                    + "INSERT INTO stock VALUES (1, 5, 1, 'a'), (2, 'many', 2, 'b'), (3, '7', NULL, 'c'), (4, X'00', 'L', 'd');")
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+            try await shop.fail(64, "3 rows have a text or a blob in stock.pieces", "policy", "shop.db", "set", "stock.pieces", "sum")
+            try await shop.fail(64, "1 row has a text or a blob in stock.size. Change", "policy", "shop.db", "set", "stock.size", "sum")
+            try await shop.fail(64, "all its values are texts", "policy", "shop.db", "set", "stock.label", "sum")
+            let file = "space: {delete: updateWins}\ntables:\n  stock:\n    columns:\n      size: sum\n"
+            try Data(file.utf8).write(to: URL(fileURLWithPath: shop.file("sum.yaml")))
+            try await shop.fail(64, "1 row has a text", "policy", "shop.db", "import", "sum.yaml")
+            #expect(try await shop.succeed("policy", "shop.db", "--json").output == "")
+            try await shop.shell("shop.db", "UPDATE stock SET size = 3 WHERE size = 'L';")
+            let imported = try await shop.succeed("policy", "shop.db", "import", "sum.yaml")
+            #expect(imported.output == "2 settings imported; the next sync carries them to the other replicas\n")
+            let here = try await shop.succeed("policy", "shop.db", "set", "stock.label", "max", "--here")
+            #expect(here.output == "stock.label: update max; only this replica follows it\n")
         }
     }
 

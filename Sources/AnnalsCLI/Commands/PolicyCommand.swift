@@ -20,7 +20,7 @@ struct PolicyCommand: AsyncParsableCommand {
 
             For updates (--on update): lastWriterWins, mergeByPropertyStoreTrump, mergeByPropertyObjectTrump, sum, min, max, union, \
             json, text, "sql: EXPRESSION" over :base, :stored, :incoming and the row; for whole rows overwrite, rollback, manual. \
-            For deletes: lastWriterWins, deleteWins, updateWins, manual. For unique values: keepFirst, keepLast, mergeRows. For \
+            For deletes: lastWriterWins, deleteWins, updateWins, manual. sum is refused for a column with texts or blobs. For unique values: keepFirst, keepLast, mergeRows. For \
             integer keys: renumber, mergeRows. For whole transactions (yes, no): with yes, a transaction that loses a value of the \
             table is set aside completely. For new tables, new columns and removed columns of other replicas (space --on schema): \
             take, so that annals sync makes the change here, or wait, until a migration makes it.
@@ -61,7 +61,7 @@ struct PolicyCommand: AsyncParsableCommand {
             if output.json {
                 console.print(PolicyText.json(setting, isOverride: here))
             } else {
-                console.print("\(PolicyText.scope(setting)): \(PolicyText.change(setting))")
+                console.print("\(PolicyText.scope(setting)): \(PolicyText.change(setting)); \(reach(of: 1))")
             }
         default:
             let settings = try PolicyFile.read(words[1])
@@ -70,9 +70,15 @@ struct PolicyCommand: AsyncParsableCommand {
             if output.json {
                 for setting in settings { console.print(PolicyText.json(setting, isOverride: here)) }
             } else {
-                console.print("\(Count.of(settings.count, "setting")) imported")
+                console.print("\(Count.of(settings.count, "setting")) imported; \(reach(of: settings.count))")
             }
         }
+    }
+
+    private func reach(of settings: Int) -> String {
+        here
+            ? "only this replica follows \(settings == 1 ? "it" : "them")"
+            : "the next sync carries \(settings == 1 ? "it" : "them") to the other replicas"
     }
 
     private func setting(_ scope: String, _ policy: String, _ tables: [String]) throws -> PolicySetting {

@@ -2,12 +2,15 @@ package import AnnalsCore
 package import AnnalsMerge
 package import AnnalsSchema
 import AnnalsSQLite
+package import GRDB
 
-/// Checks that policies are valid for a schema, before they are set for all replicas.
+/// Checks that policies are valid for a schema and its rows, before they are set for all replicas.
 package struct PolicyCheck {
-    package let tables: [DeclaredTable]
+    private let db: Database
+    private let tables: [DeclaredTable]
 
-    package init(tables: [DeclaredTable]) {
+    package init(_ db: Database, tables: [DeclaredTable]) {
+        self.db = db
         self.tables = tables
     }
 
@@ -31,9 +34,28 @@ package struct PolicyCheck {
             if table.primaryKey.contains(columnIndex) {
                 throw Self.usage("\(table.name).\(column) is part of the primary key: keys are not merged")
             }
+            if setting.aspect == .update, ColumnPolicy(setting.policy) == .sum { try checkNumbers(in: table, table.columns[columnIndex]) }
         }
         guard !setting.policy.isEmpty else { return }
         try checkName(setting, table)
+    }
+
+    /// Texts and blobs cannot be added: each conflict would end as with `lastWriterWins`, and one of the two changes would be lost.
+    private func checkNumbers(in table: DeclaredTable, _ column: DeclaredTable.Column) throws {
+        let name = "\(table.name).\(column.name)"
+        guard column.affinity != .text else {
+            throw Self.usage(
+                "sum adds numbers, and \(name) is declared \(column.declaredType), so all its values are texts",
+                "Choose another policy, or declare the column as a number first")
+        }
+        let sql = """
+            SELECT count(*) FROM main.\(SQL.quote(table.name)) WHERE typeof(\(SQL.quote(column.name))) IN ('text', 'blob')
+            """
+        let count = try Int.fetchOne(db, sql: sql) ?? 0
+        guard count > 0 else { return }
+        throw Self.usage(
+            "sum adds numbers, and \(count) \(count == 1 ? "row has" : "rows have") a text or a blob in \(name)",
+            "Change these values to numbers or NULL, or choose another policy")
     }
 
     private func checkName(_ setting: PolicySetting, _ table: DeclaredTable?) throws {

@@ -175,8 +175,8 @@ extension Store {
     ///   - settings: one for each thing to settle.
     ///   - isOverride: the policies apply only to this replica's own transactions.
     ///   - author: the author in history.
-    /// - Throws: `AnnalsError`: `usage` for a policy, table or column that does not exist and for an `sql:` expression that SQLite
-    ///   cannot parse, `notJoined`, `schemaRefused` if the tables do not match the space. Nothing is set then.
+    /// - Throws: `AnnalsError`: `usage` for a policy, table or column that does not exist, for an `sql:` expression that SQLite
+    ///   cannot parse, and for `sum` on a column with texts or blobs, `notJoined`, `schemaRefused` if the tables do not match the space. Nothing is set then.
     public func setPolicies(_ settings: [PolicySetting], isOverride: Bool = false, author: String? = nil) async throws {
         try await managed("policy") { db, step in
             _ = try ReplicaExchange(db, step.identities)
@@ -187,7 +187,7 @@ extension Store {
                     hint: "Set them in several calls; nothing was set")
             }
             let tables = try step.tables()
-            try PolicyCheck(tables: tables.entries.map(\.definition)).check(settings)
+            try PolicyCheck(db, tables: tables.entries.map(\.definition)).check(settings)
             let settings = settings.map { $0.renamed(tables.canonicalNames) }
             if isOverride { return try PolicyTable.set(db, settings, isOverride: true) }
             // Names that the space does not know must not get into the outbox.
