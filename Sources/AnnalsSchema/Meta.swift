@@ -60,6 +60,8 @@ package struct Meta {
         case isCopy = "is_copy"
         /// The newest transaction that a purged note of a renumbered row belonged to; see `RenumberedRows`.
         case renumberedUntil = "renumbered_until"
+        /// The error that ended the last sync, as JSON; see `SyncProblem`.
+        case syncProblem = "sync_problem"
         /// The newest transaction when the store left its space; see `UnsentRows`.
         case left
     }

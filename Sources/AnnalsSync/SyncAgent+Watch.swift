@@ -41,6 +41,9 @@ extension SyncAgent {
             return
         } catch let error as AnnalsError where error.code == .cancelled {
             return
+        } catch {
+            await noteProblem(error)
+            throw error
         }
     }
 

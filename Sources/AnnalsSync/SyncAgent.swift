@@ -130,6 +130,8 @@ public actor SyncAgent {
     private(set) var lastStatus: ExchangeStatus?
     /// The last entry that this agent reported to the relay as not applicable here.
     var reported: Position?
+    /// Whether the store may have a note of a problem that the next successful exchange must remove.
+    var mayHaveProblem = true
     /// Whether the agent has set up the store, so that the next exchange need not.
     private var isSetUp = false
 
@@ -184,9 +186,12 @@ public actor SyncAgent {
     public func sync(_ direction: SyncDirection = .both, restoredRelay: RestoredRelay? = nil) async throws -> Summary {
         var events = ExchangeEvents(board)
         do {
-            return try await sync(direction, restoredRelay ?? self.restoredRelay, &events)
+            let summary = try await sync(direction, restoredRelay ?? self.restoredRelay, &events)
+            if direction != .pullOnly || summary.outbox == 0 { await noteSuccess() }
+            return summary
         } catch {
             events.fail(error)
+            await noteProblem(error)
             await report(error)
             throw error
         }

@@ -76,10 +76,19 @@ struct StatusTests {
                 #expect(try await shop.annals("sync", "shop.db", environment: writing).status == 0)
                 try await shop.fail(
                     77, "1 local transaction waits; the changes of other replicas were applied", "sync", "laptop.db", environment: reading)
+                let lines = try await shop.succeed("status", "laptop.db").lines
+                #expect(lines.contains { $0.hasPrefix("last sync") && $0.contains("Z: ") && $0.contains("1 local transaction waits") })
+                let problem = try await shop.succeed("status", "laptop.db", "--json").object()["syncProblem"] as? [String: Any]
+                #expect(problem?["code"] as? String == "notPermitted" && problem?["time"] is String && problem?["message"] is String)
                 #expect(try await shop.shell("laptop.db", "SELECT city FROM customer ORDER BY id;") == "laptop\n\(city)")
             }
             #expect(try await shop.annals("sync", "laptop.db", "--pull-only", environment: reading).status == 0)
             #expect(try await shop.annals("sync", "laptop.db", environment: writing).status == 0)
+            #expect(try await shop.succeed("status", "laptop.db", "--json").object()["syncProblem"] is NSNull)
+            // Without a token there is no request, and that stands in the way, too.
+            #expect(try await shop.annals("sync", "laptop.db", "--credential-file", "nowhere").status == 66)
+            let missing = try await shop.succeed("status", "laptop.db", "--json").object()["syncProblem"] as? [String: Any]
+            #expect((missing?["message"] as? String)?.contains("there is no credential file") == true)
         }
     }
 

@@ -7,7 +7,8 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status",
         abstract: "Show the status of a store: tables, history, outbox, space.",
         discussion: """
-            No request is made: the head is the last one that the relay reported. Changes of other programs are recorded first.
+            No request is made: the head is the last one that the relay reported. Changes of other programs are recorded first. \
+            If the last sync failed, the command says why, until a sync succeeds.
 
             Example:
               annals status shop.db --json

@@ -76,8 +76,14 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
                 let store = try Stores.open(entry.path, Stores.configured(extensions: extensions.files + entry.extensions))
                 var logger = StandardErrorLog.logger("annals.sync")
                 logger[metadataKey: "store"] = "\(entry.path)"
-                let transport = try await relays.open(
-                    for: store, credential: credential, credentialFile: entry.credentialFile, trust: trust)
+                let transport: any RelayTransport
+                do {
+                    transport = try await relays.open(
+                        for: store, credential: credential, credentialFile: entry.credentialFile, trust: trust)
+                } catch let error as AnnalsError {
+                    await store.note(syncProblem: error)
+                    throw error
+                }
                 let agent = SyncAgent(
                     store: store, transport: transport, restoredRelay: followRelay || entry.followsRelay ? .follow : .refuse,
                     logger: logger, progress: progress)

@@ -32,11 +32,19 @@ enum StatusPrint {
             "schemaVersion": replica == nil ? .null : .integer(status.schemaVersion),
             "lacking": .array(status.missingSchema.map { .text($0) }), "removedColumns": .array(status.removedColumns.map { .text($0) }),
             "removedTables": .array(status.removedTables.map { .text($0) }),
-            "waitingForMigration": .bool(status.isWaitingForMigration),
+            "waitingForMigration": .bool(status.isWaitingForMigration), "syncProblem": syncProblem(status),
             "historyShare": status.historyShare.map { .real(($0 * 10_000).rounded() / 10_000) } ?? .null,
             "retention": status.oldestToken == nil ? .null : .text(retention(status.retention)),
             "foreignKeyViolations": .array(
                 violations.map { ["table": .text($0.table), "parent": .text($0.parent), "rows": .integer($0.count)] }.map(JSON.object)),
+        ])
+    }
+
+    private static func syncProblem(_ status: StoreStatus) -> JSON {
+        guard let problem = status.syncProblem else { return .null }
+        return .object([
+            "time": .text(Timestamp.text(problem.time)), "code": .text(problem.code), "message": .text(problem.message),
+            "hint": .text(problem.commandHint ?? problem.hint),
         ])
     }
 
@@ -102,6 +110,10 @@ enum StatusPrint {
             if !status.removedTables.isEmpty {
                 let names = status.removedTables.map(PrintableText.of).joined(separator: ", ")
                 facts.append(("removed", "the space no longer has \(names): the rows stay in this file, and are not synced any more"))
+            }
+            if let problem = status.syncProblem {
+                let text = [problem.message, problem.commandHint ?? problem.hint].compactMap(\.self).joined(separator: ". ")
+                facts.append(("last sync", style(.red, "failed at \(Timestamp.text(problem.time)): \(PrintableText.of(text))")))
             }
             if status.isWaitingForMigration {
                 let text = "waiting for migration: a delete may affect rows of tables that this store does not have"

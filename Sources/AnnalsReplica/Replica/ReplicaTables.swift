@@ -46,6 +46,7 @@ package enum ReplicaTables {
             .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .spaceVersion, .unverifiedRows,
             .isCopy,
             .renames, .evidence, .unconfirmedSnapshot, .unconfirmedAuthors, .recentLogBytes,
+            .syncProblem,
         ]
         for name in names { try meta.set(name, nil) }
         try ReplicaNames.forget(db)

@@ -1,4 +1,5 @@
 public import AnnalsCore
+import AnnalsHistory
 import AnnalsSchema
 import GRDB
 

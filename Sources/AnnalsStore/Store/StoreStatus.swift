@@ -39,6 +39,8 @@ public struct StoreStatus: Sendable {
     public var removedTables: [String] = []
     /// Transactions wait in the outbox until the store has migrated.
     public var isWaitingForMigration = false
+    /// The error that ended the last sync; nil if it succeeded.
+    public var syncProblem: SyncProblem?
     /// The number of entries in the conflict journal, and of those that wait for a person.
     public var conflicts = 0
     public var unresolvedConflicts = 0
@@ -75,6 +77,7 @@ public struct StoreStatus: Sendable {
             removedColumns = space.leftover(in: tables)
             removedTables = tables.leftover.map(\.name).sorted()
         }
+        syncProblem = try SyncProblem.load(db)
         isWaitingForMigration = try MigrationBarrier(db).first() != nil
         conflicts = try ConflictJournal.count(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)

@@ -149,6 +149,7 @@ struct OwnTableChecks {
             (Place(table: OwnTables.meta, name: Meta.Name.spaceSchema.rawValue), { _ = try SpaceSchema.load(db) }),
             (Place(table: OwnTables.meta, name: Meta.Name.renames.rawValue), { _ = try SpaceRename.waiting(db) }),
             (Place(table: OwnTables.meta, name: Meta.Name.passedVoids.rawValue), { _ = try PassedVoids.load(db) }),
+            (Place(table: OwnTables.meta, name: Meta.Name.syncProblem.rawValue), { _ = try SyncProblem.load(db) }),
             (Place(table: OwnTables.references, name: "columns"), { _ = try ReferenceTable.load(db) }),
         ]
         if try StoreSchema.isReplica(db) {
@@ -174,7 +175,7 @@ struct OwnTableChecks {
         [StoreSchema.Meta.storeID, .clock, .retention, .writtenByTriggers].map(\.rawValue)
             + [
                 Meta.Name.replica, .replicaName, .relay, .space, .lineage, .joinStage, .credentialFile, .caFile, .pins, .spaceKeyFile,
-                .sealedUnder, .passedVoids,
+                .sealedUnder, .passedVoids, .syncProblem,
             ].map(\.rawValue))
     private static let blobs: Set<String> = Set(
         [Meta.Name.replicaKey, .logDigest, .lastDigest, .spaceSchema, .renames, .evidence, .unconfirmedAuthors].map(\.rawValue))
