@@ -28,6 +28,13 @@ struct WholeStoryTests {
                 try await shop.shell("yesterday.db", "SELECT city FROM customer WHERE id = 1; SELECT count(*) FROM customer;") == "Lyon\n2")
             #expect(try await shop.shell("yesterday.db", "SELECT count(*) FROM sqlite_master WHERE name LIKE 'annals%';") == "0")
             for file in ["shop.db", "laptop.db"] { try await shop.succeed("verify", file) }
+
+            // Two stores of one machine have different names.
+            let names = try await shop.succeed("relay", "replicas", "--data", "relay-data", "--space", "shop", "--json").objects()
+                .compactMap { $0["name"] as? String }.sorted()
+            #expect(names.count == 2 && names[0].hasSuffix("/laptop.db") && names[1].hasSuffix("/shop.db"), "\(names)")
+            let authors = try await shop.succeed("history", "shop.db", "--origin", "imported", "--json").objects().map { $0["author"] as? String }
+            #expect(authors == [names[0]])
         }
     }
 

@@ -28,7 +28,7 @@ struct CloneCommand: AsyncParsableCommand {
     var space: SpaceName
     @Argument(help: "The file to create; it must not exist.", completion: .file())
     var store: String
-    @Option(help: "The name of this replica in history and at the relay. (default: the host's name)")
+    @Option(help: "The name of this replica in history and at the relay. (default: host and file, such as laptop/shop.db)")
     var name: String?
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
@@ -38,7 +38,7 @@ struct CloneCommand: AsyncParsableCommand {
 
     func run() async throws {
         let console = output.console
-        let name = name ?? HostName.current
+        let name = name ?? HostName.replica(at: store)
         let keys = try spaceKey.keys()
         let trusted = try trust.trust(at: url)
         let transport = try HTTPRelay(

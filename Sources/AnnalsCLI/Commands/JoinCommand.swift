@@ -51,7 +51,7 @@ struct JoinCommand: AsyncParsableCommand {
     var relay: String
     @Option(help: "The space: 1 to 64 of A-Z a-z 0-9 . _ -")
     var space: SpaceName
-    @Option(help: "The name of this replica in history and at the relay. (default: the host's name)")
+    @Option(help: "The name of this replica in history and at the relay. (default: host and file, such as laptop/shop.db)")
     var name: String?
     @Flag(name: .customLong("dry-run"), help: "Only print what join would find: a new space, or the comparison of rows per table.")
     var dryRun = false
@@ -69,7 +69,7 @@ struct JoinCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        let name = name ?? HostName.current
+        let name = name ?? HostName.replica(at: argument.store)
         let keys = try spaceKey.keys()
         let trusted = try trust.trust(at: relay)
         let transport = try HTTPRelay(
