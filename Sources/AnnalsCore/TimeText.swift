@@ -1,4 +1,4 @@
-/// A duration in the form that users write: `45s`, `90m`, `12h`, `30d`, `2w`.
+/// A duration in the form that users write: `45s`, `5m`, `12h`, `30d`, `2w`.
 package enum TimeText {
     private static let units: [(name: Character, milliseconds: Int64)] = [
         ("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000),

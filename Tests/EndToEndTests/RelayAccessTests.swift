@@ -14,6 +14,43 @@ import Testing
         }
     }
 
+    @Test("a token is written to a file of its own, and not made if the file cannot be")
+    func tokenFile() async throws {
+        try await Workshop.with { shop in
+            let (url, _) = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:0", [])
+            func create(_ arguments: String...) async throws -> Outcome {
+                try await Program.run(Workshop.annals, ["relay", "token", "create", "--data", "relay-data"] + arguments, in: shop.path)
+            }
+            func count() async throws -> Int {
+                try await shop.succeed("relay", "token", "list", "--data", "relay-data", "--json").objects().count
+            }
+            let made = try await create("--output", "shop.token", "--expires", "5m")
+            #expect(made.status == 0 && made.output == "" && made.errors == "")
+            let attributes = try FileManager.default.attributesOfItem(atPath: shop.file("shop.token"))
+            #expect(attributes[.posixPermissions] as? Int == 0o600)
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--credential-file", "shop.token")
+
+            let first = try shop.bytes("shop.token")
+            shop.expectFailure(try await create("--output", "shop.token"), 73, "shop.token already exists")
+            shop.expectFailure(try await create("--output", "nowhere/shop.token"), 73, "nowhere/shop.token cannot be written")
+            shop.expectFailure(try await create("--output", "/dev/null", "--force"), 73, "not a regular file")
+            shop.expectFailure(try await create("--force"), 64, "--force needs --output")
+            #expect(try await count() == 1 && shop.bytes("shop.token") == first)
+            shop.expectFailure(try await create("--output", "other.token", "--renews", "99"), 66, "there is no token 99")
+            #expect(!shop.exists("other.token"))
+
+            let forced = try await create("--output", "shop.token", "--force", "--label", "till", "--json").object()
+            #expect(forced["file"] as? String == "shop.token" && forced["label"] as? String == "till" && forced["token"] == nil)
+            #expect(try await count() == 2 && shop.bytes("shop.token") != first)
+            #expect(try shop.names().filter { $0.contains(".new-") }.isEmpty)
+            let again = try FileManager.default.attributesOfItem(atPath: shop.file("shop.token"))
+            #expect(again[.posixPermissions] as? Int == 0o600)
+            try await shop.succeed("sync", "shop.db", "--credential-file", "shop.token", "--pull-only")
+        }
+    }
+
     @Test func `a space is deleted when its name is typed, or with --yes, also while the relay serves`() async throws {
         try await Workshop.with { shop in
             let url = try await shop.relay()

@@ -39,7 +39,7 @@ struct RelaySetting: Sendable {
 
     private static func time(_ name: String, _ path: Path<Int64>) -> RelaySetting {
         RelaySetting(
-            name: name, kind: "a duration such as 12h or 30d", get: { TimeText.text(milliseconds: $0[keyPath: path]) }
+            name: name, kind: "a duration such as 5m, 12h or 30d", get: { TimeText.text(milliseconds: $0[keyPath: path]) }
         ) { settings, text in
             guard let value = TimeText.milliseconds(text) else { return false }
             settings[keyPath: path] = value

@@ -1,7 +1,7 @@
 import AnnalsCore
 import ArgumentParser
 
-/// A length of time as an argument: `45s`, `90m`, `12h`, `30d`, `2w`.
+/// A length of time as an argument: `45s`, `5m`, `12h`, `30d`, `2w`.
 struct Lifetime: ExpressibleByArgument, Equatable, Sendable {
     let milliseconds: Int64
 

@@ -27,7 +27,10 @@ struct ConsumersCommand: AsyncParsableCommand {
     var register: String?
     @Option(help: ArgumentHelp("With --register: the last token that it has read already. (default: the latest)", valueName: "token"))
     var from: String?
-    @Option(help: ArgumentHelp("With --register: how long it may be idle before a purge no longer waits for it.", valueName: "duration"))
+    @Option(
+        help: ArgumentHelp(
+            "With --register: how long it may be idle before a purge no longer waits for it, such as 5m, 12h or 30d.", valueName: "duration"
+        ))
     var lease: Lifetime?
     @Option(help: ArgumentHelp("Record that a consumer has read up to --to.", valueName: "name"))
     var acknowledge: String?

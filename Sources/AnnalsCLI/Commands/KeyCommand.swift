@@ -67,27 +67,14 @@ struct KeyNewCommand: ParsableCommand {
 /// Key files. Only the owner can read them, and an existing key is never lost.
 private enum KeyFile {
     static func make(_ text: String, at path: String) throws {
-        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR)
-        guard file >= 0 else {
-            if errno == EEXIST {
-                throw AnnalsError(
-                    .cannotCreate, "\(path) already exists", hint: "A key file is never overwritten; --add appends a key to it")
-            }
-            throw failure(path)
-        }
-        do {
-            try write(text, file, path)
-        } catch {
-            unlink(path)
-            throw error
-        }
+        try SecretFile(path, replaces: false, ifTaken: "A key file is never overwritten; --add appends a key to it").finish(text)
     }
 
     /// The file always has either its old content, or its old content and the new key.
     static func append(_ text: String, to path: String) throws {
         // A symbolic link is kept; the file that it refers to is replaced.
         let path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
-        guard let old = FileManager.default.contents(atPath: path) else { throw failure(path) }
+        guard let old = FileManager.default.contents(atPath: path) else { throw SecretFile.failure(path) }
         let beside = "\(path).new-\(ReplicaID.random().description.prefix(8))"
         let separator = old.last == UInt8(ascii: "\n") ? "" : "\n"
         guard old.count + separator.utf8.count + text.utf8.count <= SpaceKeyRing.maximumBytes else {
@@ -100,25 +87,9 @@ private enum KeyFile {
             try? FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: beside)
         }
         guard rename(beside, path) == 0 else {
-            let error = failure(path)
+            let error = SecretFile.failure(path)
             unlink(beside)
             throw error
         }
-    }
-
-    private static func write(_ text: String, _ file: Int32, _ path: String) throws {
-        let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
-        do {
-            try handle.write(contentsOf: Data(text.utf8))
-            try handle.synchronize()
-            try handle.close()
-        } catch {
-            throw AnnalsError(.cannotCreate, "\(path) cannot be written", hint: "Check the disk and the folder")
-        }
-    }
-
-    private static func failure(_ path: String) -> AnnalsError {
-        AnnalsError(
-            .cannotCreate, "\(path) cannot be written: \(String(cString: strerror(errno)))", hint: "Check the folder and its permissions")
     }
 }

@@ -28,7 +28,8 @@ struct PurgeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Drop transactions before this point; the named transaction is kept.", valueName: "token"))
     var before: String?
     @Option(
-        help: ArgumentHelp("Drop transactions that are older: 12h, 30d, 8w. With --remember also all or default.", valueName: "duration"))
+        help: ArgumentHelp(
+            "Drop transactions that are older: 5m, 12h, 30d, 8w. With --remember also all or default.", valueName: "duration"))
     var keep: KeptHistory?
     @Option(help: ArgumentHelp("Drop only until history takes no more than this share of the file.", valueName: "percent"))
     var share: Share?

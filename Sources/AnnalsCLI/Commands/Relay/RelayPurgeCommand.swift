@@ -20,7 +20,7 @@ struct RelayPurgeCommand: AsyncParsableCommand {
     @OptionGroup var folder: RelayDataOption
     @Option(help: "The space.")
     var space: SpaceName
-    @Option(help: "Keep entries that are younger, such as 12h or 30d. (default: 7d; with --force none)")
+    @Option(help: "Keep entries that are younger, such as 5m, 12h or 30d. (default: 7d; with --force none)")
     var keep: Lifetime?
     @Flag(name: .customLong("dry-run"), help: "Only print what would be dropped.")
     var dryRun = false

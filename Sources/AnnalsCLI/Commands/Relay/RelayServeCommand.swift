@@ -36,11 +36,11 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
     var tlsCert: String?
     @Option(name: .customLong("tls-key"), help: "A PEM file with its private key, without a passphrase.", completion: .file())
     var tlsKey: String?
-    @Option(help: "How long to keep log that all replicas have applied, for replay --relay; such as 30d. (default: 7d)")
+    @Option(help: "How long to keep log that all replicas have applied, for replay --relay; such as 5m, 12h or 30d. (default: 7d)")
     var keep: String?
-    @Option(help: "How long to keep log that a live replica has not applied. (default: 90d)")
+    @Option(help: "How long to keep log that a live replica has not applied, such as 5m, 12h or 30d. (default: 90d)")
     var retention: String?
-    @Option(help: "A replica that was not seen for this long does not hold back a purge. (default: 30d)")
+    @Option(help: "A replica that was not seen for this long, such as 5m, 12h or 30d, does not hold back a purge. (default: 30d)")
     var silence: String?
     @Flag(name: .customLong("no-purge"), help: "Do not purge the log automatically.")
     var noPurge = false
@@ -67,7 +67,7 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         if (tlsCert == nil) != (tlsKey == nil) { throw ValidationError("Give --tls-cert and --tls-key together.") }
         for (name, text) in [("keep", keep), ("retention", retention), ("silence", silence)] {
             guard let text, Lifetime(argument: text) == nil else { continue }
-            throw ValidationError("The value '\(text)' is invalid for '--\(name)': give a duration such as 12h or 30d.")
+            throw ValidationError("The value '\(text)' is invalid for '--\(name)': give a duration such as 5m, 12h or 30d.")
         }
     }
 

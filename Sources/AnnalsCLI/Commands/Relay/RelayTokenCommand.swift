@@ -15,9 +15,12 @@ struct RelayTokenCreateCommand: AsyncParsableCommand {
         commandName: "create",
         abstract: "Create a token and print it once; only its hash is kept.",
         discussion: """
-            Example:
-              annals relay token create --data relay-data --space shop --expires 90d > shop.token
-              annals relay token create --data relay-data --renews 3 --expires 90d > shop.token
+            Examples:
+              annals relay token create --data relay-data --space shop --expires 90d --output shop.token
+              annals relay token create --data relay-data --renews 3 --expires 90d --output shop.token --force
+
+            With --output the token is not printed. It is in a new file that only you can read, and join and clone take the file with \
+            --credential-file. If the file cannot be created, no token is made (73).
 
             A replica belongs to the token that first pushed with its id, until that token is revoked or expires. A token that \
             renews another has the same space, scope, label and replicas; both are valid until each of them ends.
@@ -30,13 +33,21 @@ struct RelayTokenCreateCommand: AsyncParsableCommand {
     var scope: TokenScope?
     @Option(help: "The number of the token that the new one renews.")
     var renews: Int64?
-    @Option(help: "How long the token is valid, such as 12h, 90d or 8w. (default: until it is revoked)")
+    @Option(help: "How long the token is valid, such as 5m, 12h, 90d or 8w. (default: until it is revoked)")
     var expires: Lifetime?
     @Option(help: "A label for the list, such as the owner's name.")
     var label: String?
+    @Option(
+        name: .customLong("output"),
+        help: ArgumentHelp("Write the token to this new file, readable by its owner only, and do not print it.", valueName: "file"),
+        completion: .file())
+    var file: String?
+    @Flag(help: "Replace the file if it exists.")
+    var force = false
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
+        if force, file == nil { throw ValidationError("--force needs --output.") }
         guard renews == nil || (space == nil && scope == nil && label == nil) else {
             throw ValidationError("A token that renews another has its space, scope and label: give --renews without them.")
         }
@@ -46,8 +57,29 @@ struct RelayTokenCreateCommand: AsyncParsableCommand {
         let console = output.console
         let database = try folder.openExisting()
         defer { try? database.close() }
-        let (secret, record) = try await make(TokenStore(database: database))
+        let tokens = TokenStore(database: database)
+        if let file { return try await make(tokens, in: file, console) }
+        let (secret, record) = try await make(tokens)
         console.print(output.json ? RelayTokenReport.json(record).adding(["token": .text(secret)]).description : secret)
+    }
+
+    private func make(_ tokens: TokenStore, in path: String, _ console: Console) async throws {
+        let file = try SecretFile(path, replaces: force, ifTaken: "Choose another name, or replace the file with --force")
+        let (secret, record): (String, TokenRecord)
+        do {
+            (secret, record) = try await make(tokens)
+        } catch {
+            file.discard()
+            throw error
+        }
+        do {
+            try file.finish(secret + "\n")
+        } catch {
+            // Nobody has the token.
+            _ = try await tokens.revoke(record.id, by: .thisUser)
+            throw error
+        }
+        if output.json { console.print(RelayTokenReport.json(record).adding(["file": .text(path)])) }
     }
 
     private func make(_ tokens: TokenStore) async throws -> (secret: String, record: TokenRecord) {
