@@ -12,7 +12,7 @@ struct PurgeCommand: AsyncParsableCommand {
             the consumer then gets an error and starts over, and unpushed work is still pushed. Without --before, --keep and --share \
             the store's own rule applies, which every sync follows as well: 30 days for a joined store, everything for any other \
             store, or what --remember set. With a duration or a date, old entries of the conflict journal that were shown are \
-            dropped too.
+            dropped too. --remember names the rule that it replaces.
 
             Other programs can write meanwhile. The file does not get smaller, but SQLite uses its free space again; --vacuum \
             rewrites the file.
@@ -56,14 +56,19 @@ struct PurgeCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        if remember { try await store.setRetention(rule) }
+        var remembered: PurgePrint.Rule?
+        if remember {
+            let replaced = try await store.replaceRetention(by: rule)
+            remembered = try await PurgePrint.Rule(now: store.retention(), replaced)
+        }
         let result = try await Progress.during("purging", on: console) { [self] progress in
             try await purge(store) { progress.report(done: $0, of: $1) }
         }
         let given = vacuum ? try await Progress.during("rewriting the file", on: console) { _ in try await store.vacuum() } : nil
         if output.json {
-            console.print(PurgePrint.json(argument.store, result, isDryRun: dryRun, vacuumed: given))
+            console.print(PurgePrint.json(argument.store, result, isDryRun: dryRun, vacuumed: given, remembered))
         } else {
+            if let remembered { console.print(remembered.line) }
             for line in PurgePrint.lines(argument.store, result, isDryRun: dryRun, vacuumed: given) { console.print(line) }
         }
     }

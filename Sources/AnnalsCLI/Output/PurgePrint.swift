@@ -3,12 +3,36 @@ import AnnalsStore
 
 /// Prints what a purge dropped.
 enum PurgePrint {
-    static func json(_ store: String, _ result: PurgeResult, isDryRun: Bool, vacuumed: Int64?) -> JSON {
+    /// The store's rule after `--remember`, and the rule before.
+    struct Rule: Sendable {
+        let now: String
+        let before: String
+        /// Whether the rule before had been set.
+        let wasSet: Bool
+
+        init(now: HistoryRetention, _ replaced: (before: HistoryRetention, wasSet: Bool)) {
+            self.now = StatusPrint.retention(now)
+            before = StatusPrint.retention(replaced.before)
+            wasSet = replaced.wasSet
+        }
+
+        var line: String {
+            guard wasSet else { return "the store's rule is now to keep \(now); it replaces the default, to keep \(before)" }
+            return now == before
+                ? "the store's rule is to keep \(now), as before"
+                : "the store's rule is now to keep \(now); it replaces the rule to keep \(before)"
+        }
+    }
+
+    /// With `--remember`, `rule` is the store's rule, and `replacedRule` is the rule that was set before; null if none was, or the same.
+    static func json(_ store: String, _ result: PurgeResult, isDryRun: Bool, vacuumed: Int64?, _ rule: Rule?) -> JSON {
         .object([
             "store": .text(store), "dryRun": .bool(isDryRun), "transactions": .integer(result.transactions),
             "changes": .integer(result.changes), "bytes": .integer(result.bytes), "conflicts": .integer(result.conflicts),
             "oldestToken": .text(result.oldest.description), "heldBackBy": .array(result.heldBackBy.map { .text($0.name) }),
             "stranded": .array(result.stranded.map { .text($0.name) }), "vacuumedBytes": vacuumed.map { .integer($0) } ?? .null,
+            "rule": .text(rule?.now),
+            "replacedRule": .text(rule.flatMap { $0.wasSet && $0.before != $0.now ? $0.before : nil }),
         ])
     }
 

@@ -71,10 +71,16 @@ extension Store {
     }
 
     /// Sets the store's retention, which every sync applies from then on; nil restores the default.
-    public func setRetention(_ retention: HistoryRetention?) async throws {
+    public func setRetention(_ retention: HistoryRetention?) async throws { try await replaceRetention(by: retention) }
+
+    /// Sets the store's retention, and returns the one that applied before, and whether it had been set.
+    @discardableResult
+    package func replaceRetention(by retention: HistoryRetention?) async throws -> (before: HistoryRetention, wasSet: Bool) {
         try await managed("purge") { db, _ in
             try Self.requireHistory(db)
+            let before = try (Retention.load(db), Retention.own(db) != nil)
             try Retention.save(retention, db)
+            return before
         }
     }
 
