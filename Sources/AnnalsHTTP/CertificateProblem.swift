@@ -31,7 +31,11 @@ public enum CertificateProblem: String, Hashable, Sendable, CaseIterable {
         switch self {
         case .expired: "Ask the relay's operator to renew it, and check this machine's clock"
         case .notYetValid: "Check this machine's clock and the relay's clock"
-        case .unknownIssuer: "If you trust its issuer, give the issuer's certificate in RelayTrust.caFile"
+        case .unknownIssuer:
+            """
+            If you trust its issuer, give the issuer's certificate in RelayTrust.caFile. A self-made certificate is its own issuer: give \
+            the certificate itself. RelayTrust.pins are checked in addition, and not instead
+            """
         case .wrongHost: "Use the host name in the certificate"
         case .wrongKey:
             "Another server may intercept the connection. If the relay's operator has changed the key, give the new one in RelayTrust.pins"
@@ -43,7 +47,11 @@ public enum CertificateProblem: String, Hashable, Sendable, CaseIterable {
     /// What a user of the command line can do; nil if `hint` says it.
     package var commandHint: String? {
         switch self {
-        case .unknownIssuer: "If you trust its issuer, give the issuer's certificate with --ca-file"
+        case .unknownIssuer:
+            """
+            If you trust its issuer, add --ca-file with the issuer's certificate. A self-made certificate is its own issuer: add --ca-file \
+            with the certificate itself. --pin is checked in addition, and not instead
+            """
         case .wrongKey:
             "Another server may intercept the connection. If the relay's operator has changed the key, give the new one with --pin"
         case .trustUnusable: "Give a PEM file with --ca-file, and check SSL_CERT_FILE, SSL_CERT_DIR and CURL_CA_BUNDLE"

@@ -22,6 +22,12 @@ struct CertificateAuthority {
         ])
     }
 
+    /// Makes a certificate for 127.0.0.1 that this authority did not issue: it is its own issuer.
+    func makeSelfIssued(_ name: String) async throws {
+        try await openssl(
+            ["req", "-x509", "-days", "2", "-out", "\(name).pem", "-addext", "subjectAltName=IP:127.0.0.1"] + Self.newKey(name))
+    }
+
     /// The value for `--pin`.
     func pin(_ name: String) async throws -> String {
         let script = """

@@ -98,6 +98,24 @@ import Testing
         }
     }
 
+    @Test func `a pin alone does not make a self-made certificate trusted, and the error says what to add`() async throws {
+        try await Workshop.with { shop in
+            let authority = try await CertificateAuthority(in: shop)
+            try await authority.makeSelfIssued("own")
+            let (url, _) = try await shop.startRelay([
+                "--data", "relay-data", "--listen", "127.0.0.1:0", "--no-auth", "--tls-cert", "own.pem", "--tls-key", "own.key",
+            ])
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            let join = ["join", "shop.db", "--relay", url, "--space", "shop", "--pin", try await authority.pin("own")]
+            let refused = try await Program.run(Workshop.annals, join, in: shop.path, environment: Self.quiet)
+            shop.expectFailure(refused, 69, "add --ca-file with the certificate itself. --pin is checked in addition")
+            let joined = try await Program.run(Workshop.annals, join + ["--ca-file", "own.pem"], in: shop.path, environment: Self.quiet)
+            #expect(joined.status == 0, "\(joined.errors)")
+            try await shop.succeed("sync", "shop.db")
+        }
+    }
+
     @Test func `SIGHUP does not end a relay without a certificate`() async throws {
         try await Workshop.with { shop in
             let relay = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:0").program

@@ -18,7 +18,10 @@ struct TrustOptions: ParsableArguments {
     @Option(
         name: .customLong("pin"),
         help: ArgumentHelp(
-            "Accept only a relay with this public key, as sha256//BASE64; repeatable. The store remembers the keys; \"none\" removes them.",
+            """
+            Accept only a relay with this public key, as sha256//BASE64, and with a trusted certificate: a self-made one needs --ca-file, \
+            too. Repeatable. The store remembers the keys; "none" removes them.
+            """,
             valueName: "key"))
     var pins: [PinnedKey] = []
 
