@@ -8,6 +8,13 @@ package enum HistoryLimits {
     /// Raw changes in memory while rows with several changes are folded; more are sorted first.
     static let foldedInMemory = 20_000
 
+    /// Transactions that a status looks at, newest first, for those of other programs.
+    static let externalExamined: Int64 = 1_000
+    /// Transactions of other programs whose time a status measures, newest first.
+    static let externalMeasured = 100
+    /// Raw changes without a time that are passed over at each end of a span.
+    static let untimedPassed: Int64 = 1_000
+
     /// Columns that a tracked table may have. A raw change has each column twice, a mask bit for it, and its own id, time, kind and
     /// two rowids, and SQLite allows 2,000 columns (SQLITE_MAX_COLUMN).
     package static let trackedColumns = 989

@@ -37,8 +37,7 @@ package struct Evictions {
         let reader = try RawChangeReader(cachedIn: db, table)
         let presentRow = try PresentRow(db, table, present)
         let writer = try RawChangeWriter(db, table)
-        let day = try Double.fetchOne(
-            db, sql: "SELECT at FROM main.\(StoreSchema.changesTable(table.id)) WHERE id = ?", arguments: [open.newest])
+        let time = try db.cachedStatement(sql: "SELECT at FROM main.\(StoreSchema.changesTable(table.id)) WHERE id = ?")
         try forEachNote { note, changes in
             let changes = try changes.compactMap { try reader.change($0) }
             for (identity, slot) in slots(of: note, changes) {
@@ -48,7 +47,8 @@ package struct Evictions {
                     newest += 1
                     let change = RawChange(
                         id: newest, old: eviction.state.row, new: nil, oldRowid: eviction.state.rowid, precedes: eviction.precedes)
-                    try writer.write(change, at: day)
+                    // Without a change that followed, the row may have been removed at any time since the last recording.
+                    try writer.write(change, at: eviction.precedes.flatMap { try Double.fetchOne(time, arguments: [$0]) })
                     // After its last change and the last attempt to replace it, the row was removed.
                     let last = max(account.slot.edges.last?.id ?? 0, isNoted ? note.newestMark : note.mark)
                     missed.add(newest, at: eviction.precedes ?? last + 1)

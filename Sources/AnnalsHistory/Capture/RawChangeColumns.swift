@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsSchema
 import AnnalsSQLite
+import Foundation
 import GRDB
 
 /// The columns of a query that reads raw changes of one column list, and the decoding of its rows.
@@ -40,10 +41,12 @@ struct RawChangeColumns {
 
     /// A query over the raw changes from ?1 to ?2.
     ///
-    /// - Parameter indices: The columns whose values the query reads; nil for all of them. `change` needs all.
-    func select(_ indices: [Int]? = nil) -> String {
+    /// - Parameters:
+    ///   - indices: The columns whose values the query reads; nil for all of them. `change` needs all.
+    ///   - withTime: Whether `time` can be read too. It needs all values.
+    func select(_ indices: [Int]? = nil, withTime: Bool = false) -> String {
         let indices = indices ?? Array(0..<count)
-        let columns = head + indices.map { "o\($0)" } + indices.map { "n\($0)" }
+        let columns = head + indices.map { "o\($0)" } + indices.map { "n\($0)" } + (withTime ? ["at"] : [])
         return "SELECT \(columns.joined(separator: ", ")) FROM main.\(table) WHERE id BETWEEN ?1 AND ?2"
     }
 
@@ -65,6 +68,9 @@ struct RawChangeColumns {
         }
         return change
     }
+
+    /// When the change was written; nil if that is unknown.
+    func time(_ row: some RawChangeRow) -> Date? { JulianDay.date(row.value(firstNew + count)) }
 
     private func values(_ row: some RawChangeRow, from first: Int) -> [Value] {
         (first..<first + count).map { row.value($0) }

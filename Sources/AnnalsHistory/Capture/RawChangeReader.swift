@@ -1,6 +1,7 @@
 internal import AnnalsCore
 package import AnnalsSchema
 import AnnalsSQLite
+package import Foundation
 package import GRDB
 
 /// Reads raw changes of one column list.
@@ -31,6 +32,14 @@ package struct RawChangeReader {
             let operation = StoreSchema.Operation(rawValue: statement.integer(at: RawChangeColumns.operation)) ?? .update
             try body(columns.change(operation, statement))
         }
+    }
+
+    /// When a change was written; nil if that is unknown.
+    package static func time(of id: Int64, in list: Int64, _ db: Database) throws -> Date? {
+        let statement = try db.cachedStatement(sql: "SELECT at FROM main.\(StoreSchema.changesTable(list)) WHERE id = ?")
+        try statement.setArguments([id])
+        defer { statement.rewind() }
+        return try statement.step() ? JulianDay.date(statement.value(0)) : nil
     }
 
     /// One change; nil if it was purged.

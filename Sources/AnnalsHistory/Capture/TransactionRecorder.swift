@@ -1,5 +1,6 @@
 package import AnnalsCore
 import AnnalsSchema
+import Foundation
 package import GRDB
 
 /// Groups raw changes into transactions of history.
@@ -209,8 +210,13 @@ package enum TransactionRecorder {
 
     /// The time of a span's last change, in milliseconds since 1970.
     private static func time(of span: Span, _ db: Database) throws -> Int64? {
-        let sql = "SELECT at FROM main.\(StoreSchema.changesTable(span.table)) WHERE id <= ? ORDER BY id DESC LIMIT 1"
-        return try Double.fetchOne(db.cachedStatement(sql: sql), arguments: [span.ids.upperBound]).map(JulianDay.milliseconds)
+        // The changes that the recorder added may have no time.
+        let sql = """
+            SELECT at FROM main.\(StoreSchema.changesTable(span.table)) WHERE id BETWEEN ? AND ? AND at IS NOT NULL
+            ORDER BY id DESC LIMIT 1
+            """
+        return try Double.fetchOne(db.cachedStatement(sql: sql), arguments: [span.ids.lowerBound, span.ids.upperBound])
+            .map(JulianDay.milliseconds)
     }
 }
 
@@ -230,5 +236,14 @@ enum JulianDay {
     /// Milliseconds since 1970-01-01 UTC.
     package static func milliseconds(_ day: Double) -> Int64 {
         Int64(exactly: ((day - 2_440_587.5) * 86_400_000).rounded()) ?? 0
+    }
+
+    /// The first day after the year 9999, where SQLite's dates end.
+    private static let end = 5_373_484.5
+
+    /// The moment of a stored day, in whole milliseconds; nil for NULL, and for what is no day of SQLite's.
+    static func date(_ value: Value) -> Date? {
+        guard case .real(let day) = value, day >= 0, day < end else { return nil }
+        return Date(timeIntervalSince1970: Double(milliseconds(day)) / 1_000)
     }
 }

@@ -38,8 +38,6 @@ struct TriggerRewriteCheck {
     ) throws -> Int64 {
         guard newest > recorded else { return newest }
         let (rows, writer) = (try RowReader(db, definition), try RawChangeWriter(db, table))
-        let day = try Double.fetchOne(
-            db, sql: "SELECT at FROM main.\(StoreSchema.changesTable(table.id)) WHERE id = ?", arguments: [newest])
         var last = newest
         let parts = Int((newest - recorded - 1) / atOnce) + 1
         for part in 0..<parts {
@@ -50,7 +48,8 @@ struct TriggerRewriteCheck {
                 let present = try rows.row(key)
                 guard end != present else { continue }
                 last += 1
-                try writer.write(RawChange(id: last, old: end, new: present), at: day)
+                // No trigger saw the write, so its time is unknown.
+                try writer.write(RawChange(id: last, old: end, new: present), at: nil)
                 missed.add(last, at: change)
             }
         }

@@ -141,16 +141,12 @@ public final class HistoryReader {
     public func forEachChange(
         in transaction: HistoryTransaction, _ request: HistoryRequest = HistoryRequest(), _ visit: (HistoryChange) throws -> Void
     ) throws {
-        let wanted = try ids(of: request)
-        let columns = Set(request.columnNames.map(\.foldedIdentifier))
+        let filter = ColumnFilter(request)
         func pass(_ row: NetChange, _ layout: TableLayout) throws {
             let change = HistoryChange(row, layout: layout)
-            func isUpdateOfThem() -> Bool {
-                change.kind == .update && change.columns.contains { columns.contains($0.name.foldedIdentifier) }
-            }
-            if columns.isEmpty || isUpdateOfThem() { try visit(change) }
+            if filter.isMeant(change) { try visit(change) }
         }
-        let sections = try changes.sections(of: transaction.number).filter { wanted?.contains($0.layout) ?? true }
+        let sections = try sections(of: transaction, request)
         for part in try changes.parts(of: sections) {
             if part.sections.count > 1 {
                 try changes.forEachRow(in: part) { try pass($0, part.entry.definition.layout) }
@@ -175,6 +171,38 @@ public final class HistoryReader {
         return found
     }
 
+    private func sections(of transaction: HistoryTransaction, _ request: HistoryRequest) throws -> [NetChanges.Section] {
+        let wanted = try ids(of: request)
+        return try changes.sections(of: transaction.number).filter { wanted?.contains($0.layout) ?? true }
+    }
+
+    /// Visits each single change of each row in a transaction, with its time, also those that a later one took back. With a
+    /// request, visits only the steps that match it.
+    ///
+    ///     try reader.forEachStep(in: transaction) { step in print(step.time ?? transaction.timestamp, step.change.kind) }
+    ///
+    /// The steps come table after table, parents' tables first, and within a table in the order in which they happened. Their times
+    /// give the order between tables, to the millisecond of the clock of the machine that wrote. Each step has the columns that the
+    /// table had then, under their current names. Memory does not grow with the size of the transaction.
+    ///
+    /// - Throws: `AnnalsError` with code `notTracked` for a table that has no history, and errors of `visit`.
+    public func forEachStep(
+        in transaction: HistoryTransaction, _ request: HistoryRequest = HistoryRequest(), _ visit: (HistoryStep) throws -> Void
+    ) throws {
+        let filter = ColumnFilter(request)
+        let sections = try sections(of: transaction, request)
+        let ended = try sections.filter { try changes.translation($0.layout) == nil }
+        for section in try changes.parts(of: sections).flatMap(\.sections) + ended {
+            // As for changes: the columns of then, with the names of now if the table is still tracked.
+            let layout = try changes.presentLayout(section.layout)
+            try changes.forEachStep(in: section) { step, time in
+                guard step.old != step.new else { return }
+                let change = HistoryChange(NetChange(old: step.old, new: step.new, leftOut: step.leftOut), layout: layout)
+                if filter.isMeant(change) { try visit(HistoryStep(change: change, time: time)) }
+            }
+        }
+    }
+
     private func hasChange(_ transaction: HistoryTransaction, _ request: HistoryRequest) throws -> Bool {
         do {
             try forEachChange(in: transaction, request) { _ in throw Found() }
@@ -186,6 +214,20 @@ public final class HistoryReader {
 
     /// Ends a visit at the first change.
     private struct Found: Error {}
+}
+
+/// The columns of a request, for changes.
+private struct ColumnFilter {
+    private let columns: Set<String>
+
+    init(_ request: HistoryRequest) {
+        columns = Set(request.columnNames.map(\.foldedIdentifier))
+    }
+
+    func isMeant(_ change: HistoryChange) -> Bool {
+        guard !columns.isEmpty else { return true }
+        return change.kind == .update && change.columns.contains { columns.contains($0.name.foldedIdentifier) }
+    }
 }
 
 /// A request as SQL. The first argument is the number after which to continue.

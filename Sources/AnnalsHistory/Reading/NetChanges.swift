@@ -1,6 +1,7 @@
 package import AnnalsCore
 package import AnnalsSchema
 package import AnnalsSQLite
+import Foundation
 package import GRDB
 
 /// The net changes of transactions: for each row the values before and after. They do not depend on the number and order of the
@@ -182,6 +183,11 @@ package final class NetChanges {
                 old: change.old, new: change.new, leftOut: change.leftOut,
                 oldRowid: change.old.flatMap { rule.isKeyless($0) ? change.oldRowid : nil },
                 newRowid: change.new.flatMap { rule.isKeyless($0) ? change.newRowid : nil }))
+    }
+
+    /// Visits the raw changes of one section with their times, in the columns of its layout and in the order in which they happened.
+    func forEachStep(in section: Section, _ visit: (RawChange, Date?) throws -> Void) throws {
+        try source(section.layout).forEachStep(section, visit)
     }
 
     private func finish(_ folder: inout NetChangeFolder, _ visit: (NetChange) throws -> Void) throws {

@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsSchema
 import AnnalsSQLite
+import Foundation
 import GRDB
 
 /// The rows of a raw change as short hashes: the row before and the row after.
@@ -22,6 +23,14 @@ final class RawChangeScan {
     private let rows: PreparedStatement
     /// Reads only the keys; created when first needed.
     private lazy var keys = Result { try PreparedStatement(db, "\(columns.select(layout.key)) ORDER BY id") }
+    /// Reads the rows with their times, without the deletes that precede another change; created when first needed.
+    private lazy var timedRows = Result {
+        try PreparedStatement(db, "\(columns.select(withTime: true)) AND NOT (\(Self.isPlaced)) ORDER BY id")
+    }
+    /// Reads the deletes that precede another change, in the order of the changes that they precede; created when first needed.
+    private lazy var placedRows = Result {
+        try PreparedStatement(db, "\(columns.select(withTime: true)) AND \(Self.isPlaced) ORDER BY m0, id")
+    }
     /// Reads the rows sorted by key; created when first needed.
     private lazy var sortedRows = Result { try makeSortedRows() }
     private let db: Database
@@ -55,7 +64,35 @@ final class RawChangeScan {
         try forEach(rows, section) { try visit(columns.change($0, rows)) }
     }
 
-    /// The same, with the rows' hashes.
+    /// Visits all raw changes of the section with their times, in the order in which they happened.
+    ///
+    /// A delete that a REPLACE made was written last. It comes directly before the change that it precedes, with that change's time.
+    /// SQLite sorts such deletes, on disk if there are many, so memory does not grow with the section.
+    func forEachStep(_ section: NetChanges.Section, _ visit: (RawChange, Date?) throws -> Void) throws {
+        let placed = try placedRows.get()
+        placed.bind(1, section.first)
+        placed.bind(2, section.last)
+        defer { placed.reset() }
+        var waiting = try placed.step() ? columns.change(.delete, placed) : nil
+        func passPlaced(upTo id: Int64, at time: Date?) throws {
+            while let delete = waiting, let next = delete.precedes, next <= id {
+                try visit(delete, next == id ? time : nil)
+                waiting = try placed.step() ? columns.change(.delete, placed) : nil
+            }
+        }
+        let rows = try timedRows.get()
+        try forEach(rows, section) { operation in
+            let (change, time) = (columns.change(operation, rows), columns.time(rows))
+            try passPlaced(upTo: change.id, at: time)
+            try visit(change, time)
+        }
+        try passPlaced(upTo: .max, at: nil)
+    }
+
+    /// A condition: the raw change is a delete that precedes another change.
+    private static let isPlaced = "op IS \(StoreSchema.Operation.delete.rawValue) AND typeof(m0) = 'integer'"
+
+    /// The same as `forEach`, with the rows' hashes.
     func forEachHashed(_ section: NetChanges.Section, _ visit: (RawChange, RowHashes) throws -> Void) throws {
         try forEach(rows, section) { try visit(columns.change($0, rows), hashes($0, rows)) }
     }

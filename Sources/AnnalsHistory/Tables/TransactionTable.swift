@@ -116,6 +116,17 @@ package struct TransactionTable {
         SpanTable.existsSQL(lists: lists, number: "annals_transactions.number")
     }
 
+    /// `number` and `tables` of the transactions with an origin, newest first, among the newest `limit` after a number.
+    func newest(_ origin: TransactionOrigin, after number: Int64, among limit: Int64) throws -> [GRDB.Row] {
+        try GRDB.Row.fetchAll(
+            db,
+            sql: """
+                SELECT number, tables FROM
+                  (SELECT number, origin, tables FROM main.annals_transactions WHERE number > ? ORDER BY number DESC LIMIT ?)
+                WHERE origin = ? ORDER BY number DESC
+                """, arguments: [number, limit, origin.rawValue])
+    }
+
     /// `time`, `time_counter` and `origin` of the newest transaction.
     func newestTime() throws -> GRDB.Row? {
         try GRDB.Row.fetchOne(

@@ -97,6 +97,27 @@ final class HistoryFile {
         }
     }
 
+    func steps(_ number: Int64, _ request: HistoryRequest = HistoryRequest()) throws -> [HistoryStep] {
+        try queue.read { db in
+            let reader = try HistoryReader(db)
+            var found: [HistoryStep] = []
+            try reader.forEachStep(in: #require(try reader.transaction(number)), request) { found.append($0) }
+            return found
+        }
+    }
+
+    /// Gives the raw changes of a table times of their own: `start` for the first, and `seconds` more for each later one.
+    func setTimes(of table: String, from start: Date, every seconds: Double) throws {
+        try setTimes(of: table, "julianday(\(start.timeIntervalSince1970), 'unixepoch') + (id - 1) * \(seconds) / 86400.0")
+    }
+
+    /// Gives the raw changes of a table the times that an SQL expression says, as Julian days.
+    func setTimes(of table: String, _ sql: String) throws {
+        let tables = try queue.read { try TrackedTable.fetchTracked($0) }
+        let list = try #require(tables.first { $0.name == table }).id
+        try queue.write { db in try db.execute(sql: "UPDATE \(StoreSchema.changesTable(list)) SET at = \(sql)") }
+    }
+
     /// A path in the folder of the store.
     func path(_ name: String) -> String { file.folder.appendingPathComponent(name).path }
 

@@ -23,6 +23,7 @@ struct HistoryExamples {
             let reader = try HistoryReader(db)
             try reader.forEachTransaction(HistoryRequest(after: token)) { transaction in
                 try reader.forEachChange(in: transaction) { change in print(change.table, change.kind, change.key) }
+                try reader.forEachStep(in: transaction) { step in print(step.time ?? transaction.timestamp, step.change.kind) }
                 return true
             }
             func show(_ row: Row?) { touched.withLock { $0 += row == nil ? 0 : 1 } }
