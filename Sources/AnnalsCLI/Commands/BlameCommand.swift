@@ -9,8 +9,9 @@ struct BlameCommand: AsyncParsableCommand {
         discussion: """
             KEY is the row's primary key; for a compound key, give the values in the key's order. A value is a number, X'…' for \
             bytes, 'text', or plain text; put -- before a negative number. For a deleted row, the command shows who deleted it and \
-            its last values. "before history" marks a value that is older than the history of its table. The command reads the \
-            table's changes backward until it finds the row's insert.
+            its last values. The time is that of the write itself, also within a group of commits of other programs; for a write of \
+            another replica it is the author's time. A note is the context that an app gave. "before history" marks a value that is \
+            older than the history of its table. The command reads the table's changes backward until it finds the row's insert.
 
             Examples:
               annals blame shop.db customer 7

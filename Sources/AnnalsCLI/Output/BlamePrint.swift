@@ -13,36 +13,42 @@ enum BlamePrint {
         case .moved(let key, let transaction):
             console.print("\(row) became \(RowText.row(key, blame.keyColumns)) by \(words(transaction))")
         }
-        var table = Table(["column", "value", "written", "by", "transaction"])
+        var table = Table(["column", "value", "written", "author", "replica", "note", "transaction"])
         for column in blame.columns {
             let cells: [Table.Cell] =
                 switch column.writer {
                 case .transaction(let transaction):
                     [
-                        .init(Timestamp.text(transaction.milliseconds)), .init(author(transaction)),
+                        .init(Timestamp.text(column.time?.milliseconds ?? transaction.milliseconds)), .init(transaction.author ?? ""),
+                        .init(replica(transaction)), .init(transaction.contextName ?? ""),
                         .init("#\(transaction.number) \(origin(transaction))"),
                     ]
-                case .beforeHistory: [.init("before history", colour: .dim), .init(""), .init("")]
-                case .columnDefault: [.init("column default", colour: .dim), .init(""), .init("")]
+                case .beforeHistory: [.init("before history", colour: .dim)] + noTransaction
+                case .columnDefault: [.init("column default", colour: .dim)] + noTransaction
                 }
             table.append([.init(column.name), .init(column.value)] + cells)
         }
         console.print(table)
     }
 
+    private static let noTransaction = Array(repeating: Table.Cell(""), count: 4)
+
     private static func words(_ transaction: HistoryTransaction) -> String {
-        let name = author(transaction)
-        let by = name.isEmpty ? "" : " by \(PrintableText.of(name))"
-        return "#\(transaction.number)\(by), \(Timestamp.text(transaction.milliseconds)), \(origin(transaction))"
+        let by = (transaction.author ?? transaction.contextName).map { " by \(PrintableText.of($0))" } ?? ""
+        let from = replica(transaction)
+        let place = origin(transaction) + (from.isEmpty ? "" : ", from replica \(from)")
+        return "#\(transaction.number)\(by), \(Timestamp.text(transaction.milliseconds)), \(place)"
     }
 
-    private static func author(_ transaction: HistoryTransaction) -> String {
-        transaction.author ?? transaction.contextName ?? ""
+    /// The beginning of the id of the replica that wrote; empty for a transaction of this store.
+    private static func replica(_ transaction: HistoryTransaction) -> String {
+        guard case .imported(let replica, _) = transaction.origin else { return "" }
+        return String(replica.description.prefix(8))
     }
 
     private static func origin(_ transaction: HistoryTransaction) -> String {
-        guard case .imported(let replica, let position) = transaction.origin else { return transaction.origin.name }
-        return "imported at position \(position), from replica \(replica.description.prefix(8))"
+        guard case .imported(_, let position) = transaction.origin else { return transaction.origin.name }
+        return "imported at position \(position)"
     }
 
     static func json(_ blame: Blame) -> JSON {
@@ -56,6 +62,7 @@ enum BlamePrint {
             return .object([
                 "column": .text(column.name), "value": .value(column.value), "writer": writer.0,
                 "transaction": writer.1.map(HistoryPrint.heading) ?? .null,
+                "time": .text(column.time.map { Timestamp.text($0.milliseconds) }),
             ])
         }
         var end = JSON.null

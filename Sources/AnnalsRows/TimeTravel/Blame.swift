@@ -1,5 +1,6 @@
 public import AnnalsCore
 public import AnnalsHistory
+public import Foundation
 
 /// The writer of each column of a row in its current state.
 ///
@@ -28,6 +29,12 @@ public struct Blame: Hashable, Sendable {
         public var name: String
         public var value: Value
         public var writer: Writer
+        /// When the writer wrote the value; nil if the writer is no transaction.
+        ///
+        /// An external transaction is a group of commits, and this is the time of the write itself. In an imported transaction it is
+        /// the transaction's time, by its author's clock. It is also the transaction's time if history does not have the time of the
+        /// write.
+        public var time: Date?
     }
 
     public var table: String

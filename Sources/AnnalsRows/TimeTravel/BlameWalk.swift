@@ -2,6 +2,7 @@ package import AnnalsCore
 import AnnalsHistory
 import AnnalsSchema
 import AnnalsSQLite
+import Foundation
 package import GRDB
 
 /// Reads the history of one row backward, newest transaction first, until every column has a writer.
@@ -9,6 +10,9 @@ package import GRDB
 /// Raw changes have no index by key. SQLite scans the table's raw changes for the row's key, newest first, and stops where the
 /// row was inserted. Each transaction that it finds is folded to its net change. If the key changed, the scan continues with
 /// the old key.
+///
+/// The time of a value is that of the raw change that wrote it. The raw changes of the writer's transaction are searched for the
+/// row's key too, newest first.
 ///
 /// A rebase undoes transactions and repeats them. A value that a rebase wrote is attributed to the earlier transaction that
 /// wrote the same value, if there is one. A value that the rebase made, as with the policy `sum`, is attributed to the rebase.
@@ -25,6 +29,8 @@ package struct BlameWalk {
     private var key: [Value]
     private var values: [Value] = []
     private var writers: [Int: Blame.Writer] = [:]
+    /// The time of the write of each column whose writer, or newest rebase, is known.
+    private var times: [Int: Date] = [:]
     /// The newest rebase that wrote a column's value. It is the writer if no earlier transaction wrote the value.
     private var rebases: [Int: HistoryTransaction] = [:]
 
@@ -65,7 +71,7 @@ package struct BlameWalk {
         let columns = definition.columns.enumerated().map { columnIndex, column in
             Blame.Column(
                 name: column.name, value: values[columnIndex],
-                writer: writers[columnIndex] ?? rebases[columnIndex].map { .transaction($0) } ?? .beforeHistory)
+                writer: writers[columnIndex] ?? rebases[columnIndex].map { .transaction($0) } ?? .beforeHistory, time: times[columnIndex])
         }
         return Blame(
             table: definition.name, keyColumns: definition.primaryKey.map { definition.columns[$0].name }, key: asked, columns: columns,
@@ -101,31 +107,59 @@ package struct BlameWalk {
             guard let arrival = try change(in: number, where: { $0.new.map { rule.identity(of: $0) } == identity }), let new = arrival.new,
                 let transaction = try reader.transaction(number)
             else { continue }
-            note(transaction, old: arrival.old, new: new)
+            try note(transaction, old: arrival.old, new: new)
             if let old = arrival.old {
                 key = entry.definition.primaryKey.map { old[$0] }
             } else if transaction.origin != .rebase {
-                return noteRest(transaction, new)
+                return try noteRest(transaction)
             }
         }
     }
 
-    private mutating func note(_ transaction: HistoryTransaction, old: [Value]?, new: [Value]) {
+    private mutating func note(_ transaction: HistoryTransaction, old: [Value]?, new: [Value]) throws {
+        var written: Set<Int> = []
         for columnIndex in values.indices where writers[columnIndex] == nil && (old.map { $0[columnIndex] != new[columnIndex] } ?? true) {
             // After a rebase was found, only a transaction that wrote this same value is the writer.
             guard new[columnIndex] == values[columnIndex] else { continue }
-            if transaction.origin == .rebase {
-                if rebases[columnIndex] == nil { rebases[columnIndex] = transaction }
-            } else {
+            if transaction.origin != .rebase {
                 writers[columnIndex] = .transaction(transaction)
+            } else if rebases[columnIndex] == nil {
+                rebases[columnIndex] = transaction
+            } else {
+                continue
             }
+            written.insert(columnIndex)
         }
+        try noteTimes(of: written, in: transaction)
     }
 
     /// To be called when the row's insert is found. No earlier transaction can have written its columns.
-    private mutating func noteRest(_ transaction: HistoryTransaction, _ new: [Value]) {
-        for columnIndex in values.indices where writers[columnIndex] == nil {
-            writers[columnIndex] = .transaction(rebases[columnIndex] ?? transaction)
+    private mutating func noteRest(_ transaction: HistoryTransaction) throws {
+        let rest = Set(values.indices.filter { writers[$0] == nil })
+        for columnIndex in rest { writers[columnIndex] = .transaction(rebases[columnIndex] ?? transaction) }
+        try noteTimes(of: rest.filter { rebases[$0] == nil }, in: transaction)
+    }
+
+    // MARK: The times of writes
+
+    /// Notes when a transaction wrote the values of some columns. `key` must be the row's key after the transaction.
+    private mutating func noteTimes(of columns: Set<Int>, in transaction: HistoryTransaction) throws {
+        guard !columns.isEmpty else { return }
+        for columnIndex in columns { times[columnIndex] = transaction.timestamp }
+        if case .imported = transaction.origin { return }
+        var (pending, key) = (columns, self.key)
+        let sections = try changes.sections(of: transaction.number)
+        for search in searches {
+            guard let section = sections.first(where: { $0.layout == search.list }) else { continue }
+            try search.forEachWrite(key, first: section.first, last: section.last) { change, time in
+                guard let new = change.new, rule.identity(of: new) == identity(key) else { return key }
+                for columnIndex in pending where new[columnIndex] == values[columnIndex] && change.old?[columnIndex] != new[columnIndex] {
+                    if let time { times[columnIndex] = time }
+                    pending.remove(columnIndex)
+                }
+                if let old = change.old { key = entry.definition.primaryKey.map { old[$0] } }
+                return pending.isEmpty ? nil : key
+            }
         }
     }
 
@@ -163,11 +197,15 @@ package struct BlameWalk {
 /// Searches a row's key in the raw changes of one layout of the table.
 private final class KeySearch {
     let translation: LayoutTranslation
+    /// The id of the layout.
+    let list: Int64
     /// The transaction that `newest` returned last.
     private(set) var lastFound: Int64?
     private let end: PreparedStatement
     private let change: PreparedStatement
     private let span: PreparedStatement
+    private let raw: RawChangeReader
+    private let db: Database
 
     /// nil if this layout does not have all columns of the key.
     init?(_ db: Database, _ layout: TrackedTable, _ translation: LayoutTranslation) throws {
@@ -177,9 +215,12 @@ private final class KeySearch {
         }
         guard columnIndexes.count == definition.primaryKey.count else { return nil }
         self.translation = translation
+        self.db = db
+        list = layout.id
+        raw = try RawChangeReader(db, layout)
         func isKey(_ prefix: String) -> String {
             let terms = zip(columnIndexes, definition.primaryKeyCollations).enumerated().map { index, part in
-                "\(prefix)\(part.0) = ?\(index + 2) COLLATE \(Collation.isBuiltIn(part.1) ? part.1 : Collation.binary)"
+                "\(prefix)\(part.0) = ?\(index + 3) COLLATE \(Collation.isBuiltIn(part.1) ? part.1 : Collation.binary)"
             }
             return terms.joined(separator: " AND ")
         }
@@ -188,7 +229,7 @@ private final class KeySearch {
             db,
             """
             SELECT id FROM main.\(StoreSchema.changesTable(layout.id))
-            WHERE id <= ?1 AND (\(isKey("o")) OR \(isKey("n"))) ORDER BY id DESC LIMIT 1
+            WHERE id BETWEEN ?1 AND ?2 AND (\(isKey("o")) OR \(isKey("n"))) ORDER BY id DESC LIMIT 1
             """)
         span = try SpanTable(db).holding(of: layout.id)
     }
@@ -197,15 +238,32 @@ private final class KeySearch {
         end.bind(1, number)
         defer { end.reset() }
         guard try end.step() else { return nil }
-        change.bind(1, end.integer(0))
-        for (index, value) in key.enumerated() { change.bind(index + 2, value) }
-        defer { change.reset() }
-        guard try change.step() else { return nil }
+        guard let id = try newestChange(key, upTo: end.integer(0)) else { return nil }
         span.bind(1, number)
-        span.bind(2, change.integer(0))
+        span.bind(2, id)
         defer { span.reset() }
         // A raw change belongs to no transaction if its transaction was purged.
-        lastFound = try span.step() && span.integer(1) >= change.integer(0) ? span.integer(0) : nil
+        lastFound = try span.step() && span.integer(1) >= id ? span.integer(0) : nil
         return lastFound
+    }
+
+    /// Visits the raw changes of rows with a key, newest first, in the table's current columns. `visit` returns the key with which
+    /// to continue, or nil to end.
+    func forEachWrite(_ key: [Value], first: Int64, last: Int64, _ visit: (RawChange, Date?) throws -> [Value]?) throws {
+        var (wanted, last) = (key, last)
+        while let id = try newestChange(wanted, from: first, upTo: last) {
+            last = id - 1
+            guard let change = try raw.change(id)?.translated(by: translation, movedBy: 0) else { continue }
+            guard let next = try visit(change, RawChangeReader.time(of: id, in: list, db)) else { return }
+            wanted = next
+        }
+    }
+
+    private func newestChange(_ key: [Value], from first: Int64 = 0, upTo last: Int64) throws -> Int64? {
+        change.bind(1, first)
+        change.bind(2, last)
+        for (index, value) in key.enumerated() { change.bind(index + 3, value) }
+        defer { change.reset() }
+        return try change.step() ? change.integer(0) : nil
     }
 }

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsHistory
+import Foundation
 import GRDB
 import Testing
 
@@ -92,6 +93,25 @@ struct BlameTests {
         #expect { try blame(store, "seat", .integer(1)) } throws: { ($0 as? AnnalsError)?.code == .usage }
         #expect { try blame(store, "seat", .integer(2), .text("A")) } throws: { ($0 as? AnnalsError)?.code == .usage }
         #expect { try blame(store, "nothing", .integer(2)) } throws: { ($0 as? AnnalsError)?.code == .notTracked }
+    }
+
+    @Test func `each value has the time of the write itself, across keys and values in between`() throws {
+        let store = try shop()
+        let start = Date(timeIntervalSince1970: 1_760_000_000)
+        try store.external(
+            """
+            INSERT INTO t VALUES(2, 'n', 'm'); UPDATE t SET a = 'q' WHERE id = 2; UPDATE t SET id = 3 WHERE id = 2;
+            UPDATE t SET a = 'r' WHERE id = 3; UPDATE t SET a = 'q' WHERE id = 3; UPDATE t SET a = 'p' WHERE id = 1;
+            """)
+        try store.setTimes(of: "t", from: start, every: 60)
+        func minutes(_ key: Int64) throws -> [Double?] {
+            try blame(store, "t", .integer(key)).columns.map { $0.time.map { $0.timeIntervalSince(start) / 60 } }
+        }
+        #expect(try minutes(3) == [2, 4, 0])
+        #expect(try minutes(1) == [nil, 5, nil])
+        try store.setTimes(of: "t", "NULL")
+        let transaction = try #require(try store.transactions().last)
+        #expect(try blame(store, "t", .integer(3)).columns.map(\.time) == Array(repeating: transaction.timestamp, count: 3))
     }
 
     @Test func `what a gap hides was written before history`() throws {
