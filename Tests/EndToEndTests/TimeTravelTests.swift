@@ -138,6 +138,11 @@ struct TimeTravelTests {
             for store in ["shop.db", "laptop.db"] { try await shop.succeed("verify", store) }
             let blame = try await shop.succeed("blame", "laptop.db", "customer", "1", "--json").object()
             let city = try #require((blame["columns"] as? [[String: Any]])?.last?["transaction"] as? [String: Any])
+            let column = try #require((blame["columns"] as? [[String: Any]])?.last)
+            #expect(column["time"] as? String == city["time"] as? String, "the author's time")
+            let line = try #require(try await shop.succeed("blame", "laptop.db", "customer", "1").lines.last)
+            let replica = try #require(city["replica"] as? String)
+            #expect(line.contains("  \(replica.prefix(8))  revert of \(number)-") && line.contains("imported at position"))
             #expect(city["origin"] as? String == "imported" && (city["context"] as? String)?.hasPrefix("revert of \(number)-") == true)
         }
     }

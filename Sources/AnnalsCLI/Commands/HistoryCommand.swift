@@ -12,8 +12,13 @@ struct HistoryCommand: AsyncParsableCommand {
             exclude the token's own transaction, and those of exactly that date. Changes of other programs that are not in history \
             yet are recorded first.
 
+            An external transaction holds all commits of other programs between two recordings, and is shown as the net change of \
+            each row. --steps prints each write with its time and its values instead, table after table. With --json it adds the \
+            key steps.
+
             Examples:
               annals history shop.db --values
+              annals history shop.db --origin external --steps
               annals history shop.db --after 2024-05-01 --table invoice --json
               annals history shop.db --consumer report --json
             """)
@@ -35,6 +40,8 @@ struct HistoryCommand: AsyncParsableCommand {
     var limit: Int?
     @Flag(help: "Print old and new values.")
     var values = false
+    @Flag(help: "Print each write with its time and values, not only the net change of each row.")
+    var steps = false
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
@@ -50,7 +57,7 @@ struct HistoryCommand: AsyncParsableCommand {
         if let author { request = request.authors(author) }
         if let table { request = request.tables(table) }
         if let origin { request = request.origins(origin) }
-        let print = HistoryPrint(console: console, json: output.json, values: values)
+        let print = HistoryPrint(console: console, json: output.json, values: values, steps: steps)
         let count = try await HistoryPages(store: store, request: request, limit: limit).print(with: print).count
         if count == 0, !output.json { console.print("no transactions") }
     }

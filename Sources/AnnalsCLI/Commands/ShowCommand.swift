@@ -8,20 +8,25 @@ struct ShowCommand: AsyncParsableCommand {
         commandName: "show",
         abstract: "Show one transaction with old and new values.",
         discussion: """
+            --steps shows each write of the transaction with its time, also those that a later write took back.
+
             Examples:
               annals show shop.db 12
+              annals show shop.db 12 --steps
               annals show shop.db latest
             """)
 
     @OptionGroup var argument: StoreArgument
     @Argument(help: "The transaction: its number or token as history prints it, latest, or a date for the last one before it.")
     var token: String
+    @Flag(help: "Show each write with its time, not only the net change of each row.")
+    var steps = false
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        let print = HistoryPrint(console: console, json: output.json, values: true)
+        let print = HistoryPrint(console: console, json: output.json, values: true, steps: steps)
         let latest = try await store.latestToken()
         let number =
             if let number = Int64(token) { number } else { token == "latest" ? latest.number : try await store.token(named: token).number }

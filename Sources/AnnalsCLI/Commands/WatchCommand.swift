@@ -8,27 +8,42 @@ struct WatchCommand: AsyncParsableCommand, GoesOnUntilStopped {
         commandName: "watch",
         abstract: "Print transactions as they commit, from any process, until stopped.",
         discussion: """
-            Annals records what other programs committed since its last check as one transaction. With --after earlier transactions \
-            are printed first. Ctrl-C ends the command with status 0.
+            Each commit of another program becomes one transaction as it happens; commits within a few milliseconds can become one. \
+            With --after earlier transactions are printed first. Ctrl-C ends the command with status 0.
+
+            --quiet only records, for a service (Config/annals-watch@.service): a store that nobody syncs then has each commit in \
+            history. annals sync --watch does the same for a joined store.
 
             Examples:
               annals watch shop.db --values
               annals watch shop.db --after latest --json
+              annals watch shop.db --quiet
             """)
 
     @OptionGroup var argument: StoreArgument
     @Flag(help: "Print old and new values.")
     var values = false
+    @Flag(help: "Print each write with its time and values, not only the net change of each row.")
+    var steps = false
+    @Flag(help: "Record each commit of other programs and print nothing.")
+    var quiet = false
     @Option(help: ArgumentHelp("Begin after this point, instead of now.", valueName: "token"))
     var after: String?
     @OptionGroup var output: OutputOptions
 
     var goesOnUntilStopped: Bool { true }
 
+    func validate() throws {
+        if quiet, values || steps || output.json || after != nil {
+            throw ValidationError("--quiet prints nothing: it cannot be combined with --values, --steps, --json or --after.")
+        }
+    }
+
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        let print = HistoryPrint(console: console, json: output.json, values: values)
+        if quiet { return try await record(store) }
+        let print = HistoryPrint(console: console, json: output.json, values: values, steps: steps)
         do {
             var last = try await store.token(named: after ?? "latest")
             for try await _ in store.remoteChanges(after: last) {
@@ -37,6 +52,15 @@ struct WatchCommand: AsyncParsableCommand, GoesOnUntilStopped {
                 console.sink.flush()
                 if console.isClosed { return }
             }
+        } catch let error as AnnalsError where error.code == .cancelled {
+            return
+        }
+    }
+
+    /// Records until stopped. The sequence begins with what was committed before the first check.
+    private func record(_ store: Store) async throws {
+        do {
+            for try await _ in store.remoteChanges(after: try await store.latestToken()) {}
         } catch let error as AnnalsError where error.code == .cancelled {
             return
         }

@@ -9,6 +9,8 @@ struct HistoryPrint: Sendable {
     var json: Bool
     /// Whether old and new values are printed.
     var values: Bool
+    /// Whether each step of each row is printed, with its time and its values: as text instead of the net changes, as JSON beside them.
+    var steps = false
     /// Prepended to each line of text.
     var indent = ""
 
@@ -30,7 +32,22 @@ struct HistoryPrint: Sendable {
                 separator = ","
                 handIfLarge(&buffer)
             }
+            if steps {
+                buffer.text += "],\"steps\":["
+                separator = ""
+                try reader.forEachStep(in: transaction, request) { step in
+                    buffer.text += separator + object(step).description
+                    separator = ","
+                    handIfLarge(&buffer)
+                }
+            }
             buffer.text += "]}\n"
+        } else if steps {
+            buffer.text += indent + line(transaction) + "\n"
+            try reader.forEachStep(in: transaction, request) { step in
+                buffer.text += indent + "  " + line(step) + "\n"
+                handIfLarge(&buffer)
+            }
         } else {
             buffer.text += indent + line(transaction) + "\n"
             try reader.forEachChange(in: transaction, request) { change in
@@ -67,11 +84,17 @@ struct HistoryPrint: Sendable {
         ])
     }
 
-    func object(_ change: HistoryChange) -> JSON {
+    func object(_ change: HistoryChange) -> JSON { object(change, adding: [:]) }
+
+    func object(_ step: HistoryStep) -> JSON {
+        object(step.change, adding: ["time": .text(step.time.map { Timestamp.text($0.milliseconds) })])
+    }
+
+    private func object(_ change: HistoryChange, adding members: KeyValuePairs<String, JSON>) -> JSON {
         let json = JSON.object([
             "table": .text(change.table), "key": RowJSON.row(change.key, change.keyColumns), "kind": .text(change.kind.rawValue),
             "columns": .array(change.columns.map { .text($0.name) }),
-        ])
+        ]).adding(members)
         guard values else { return json }
         return json.adding([
             "old": Self.row(change.columns.map { ($0.name, $0.old) }), "new": Self.row(change.columns.map { ($0.name, $0.new) }),
@@ -99,7 +122,14 @@ struct HistoryPrint: Sendable {
         return parts.joined(separator: "  ")
     }
 
-    func line(_ change: HistoryChange) -> String {
+    func line(_ step: HistoryStep) -> String {
+        let time = step.time.map { Timestamp.text($0.milliseconds) } ?? "time unknown".padding(toLength: 24, withPad: " ", startingAt: 0)
+        return "\(console.style(.dim, time))  \(line(step.change, values: true))"
+    }
+
+    func line(_ change: HistoryChange) -> String { line(change, values: values) }
+
+    private func line(_ change: HistoryChange, values: Bool) -> String {
         let (sign, colour): (String, Style.Colour) =
             switch change.kind {
             case .insert: ("+", .green)
@@ -127,5 +157,10 @@ struct HistoryPrint: Sendable {
 
 extension HistoryTransaction {
     /// Milliseconds since 1970.
-    var milliseconds: Int64 { timestamp.milliseconds(rounded: .toNearestOrAwayFromZero) }
+    var milliseconds: Int64 { timestamp.milliseconds }
+}
+
+extension Date {
+    /// Milliseconds since 1970.
+    var milliseconds: Int64 { milliseconds(rounded: .toNearestOrAwayFromZero) }
 }

@@ -15,7 +15,7 @@ enum StatusPrint {
 
     static func json(_ store: String, _ status: StoreStatus, _ violations: [Violation], _ nullKeys: [RowsWithNullKey]) -> JSON {
         let replica = status.replica
-        return .object([
+        let json: JSON = .object([
             "store": .text(store), "tracked": .array(status.tracked.map { .text($0) }),
             "untrackedReferences": untrackedReferences(status),
             "endedTables": .array(
@@ -38,6 +38,7 @@ enum StatusPrint {
             "foreignKeyViolations": .array(
                 violations.map { ["table": .text($0.table), "parent": .text($0.parent), "rows": .integer($0.count)] }.map(JSON.object)),
         ])
+        return json.adding(["external": status.external.map(external) ?? .null])
     }
 
     private static func syncProblem(_ status: StoreStatus) -> JSON {
@@ -88,6 +89,7 @@ enum StatusPrint {
             ("history", "\(Count.of(status.transactions, "transaction")), from \(oldest) to \(latest)"),
             ("keeps", "\(retention(status.retention))\(share(status.historyShare))"),
         ]
+        if let text = status.external.flatMap({ line($0, of: status.transactions) }) { facts.insert(("external", text), at: 2) }
         if let replica = status.replica {
             let behind = replica.head > replica.position ? ", the relay reported \(replica.head)" : ""
             facts.append(("space", "\(replica.space) on \(replica.relay), as \(PrintableText.of(replica.name))\(sealed(replica))"))
@@ -149,6 +151,32 @@ enum StatusPrint {
         }
         let width = facts.map(\.0.count).max() ?? 0
         return facts.map { style(.dim, $0.0) + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
+    }
+
+    private static func external(_ history: ExternalHistory) -> JSON {
+        .object([
+            "transactions": .integer(history.transactions), "examined": .integer(history.examined),
+            "longestSeconds": .real(history.longest / .seconds(1)),
+        ])
+    }
+
+    /// How coarse history is because of other programs' commits, and what makes it finer; nil if none committed.
+    static func line(_ history: ExternalHistory, of transactions: Int64) -> String? {
+        guard history.transactions > 0 else { return nil }
+        let all = history.examined < transactions ? "the newest \(history.examined)" : "\(history.examined)"
+        let count = "\(history.transactions) of \(all) transactions"
+        guard history.longest >= .seconds(1) else { return "\(count), less than 1 s of commits in each" }
+        let hint = "annals watch or annals sync --watch records each commit"
+        return "\(count), up to \(length(history.longest)) of commits in one; \(hint)"
+    }
+
+    /// A length of time in whole days, hours, minutes or seconds, rounded up.
+    private static func length(_ duration: Duration) -> String {
+        let seconds = Int64((duration / .seconds(1)).rounded(.up))
+        for (unit, size) in [("d", 86_400), ("h", 3_600), ("min", 60)] as [(String, Int64)] where seconds >= size {
+            return "\((seconds - 1) / size + 1) \(unit)"
+        }
+        return "\(seconds) s"
     }
 
     private static func sealed(_ replica: ReplicaState) -> String {

@@ -18,6 +18,8 @@ public struct StoreStatus: Sendable {
     /// nil if the database has no history.
     public var oldestToken: HistoryToken?
     public var latestToken: HistoryToken?
+    /// How coarse history is because other programs' commits are grouped; nil if the database has no history.
+    public var external: ExternalHistory?
     /// Names of tracked tables whose capture triggers are missing or altered, so that changes may be missed. The next recording
     /// restores the triggers, and older tokens expire.
     public var drift: [String] = []
@@ -60,6 +62,7 @@ public struct StoreStatus: Sendable {
         oldestToken = bounds.oldest
         latestToken = bounds.latest
         transactions = bounds.latest.number - bounds.oldest.number
+        external = try ExternalHistory(db, bounds)
         retention = try Retention.load(db)
         historyShare = try HistorySize(db).share()
         drift = try TriggerChecks(db: db).run().compactMap(\.table).sorted()

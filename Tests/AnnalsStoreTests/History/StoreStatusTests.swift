@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsHistory
 import AnnalsSchema
+import Foundation
 import GRDB
 import Testing
 
@@ -32,6 +33,27 @@ struct StoreStatusTests {
         let share = try #require(status.historyShare)
         #expect(share > 0 && share < 1)
         #expect(status.retention == .all)
+    }
+
+    @Test("It tells how much time a transaction of other programs covers")
+    func external() throws {
+        let store = try HistoryFile("CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE a(id INTEGER PRIMARY KEY)")
+        #expect(try status(store).external == nil)
+        try store.track()
+        #expect(try status(store).external?.examined == 0)
+        try store.external("INSERT INTO t VALUES(1), (2), (3)")
+        try store.managed("Ann", "INSERT INTO a VALUES(1)")
+        try store.external("INSERT INTO t VALUES(4)")
+        let start = Date(timeIntervalSince1970: 1_760_000_000)
+        try store.setTimes(of: "t", from: start, every: 5_400)
+        var external = try #require(try status(store).external)
+        #expect(external.transactions == 2 && external.examined == 3 && external.longest == .seconds(10_800))
+        // The ends of a span may have no time, and a clock may go back.
+        try store.setTimes(of: "t", "iif(id = 3, NULL, at - id)")
+        external = try #require(try status(store).external)
+        #expect(external.longest == .seconds(86_400 - 5_400))
+        try store.setTimes(of: "t", "'noon'")
+        #expect(try status(store).external?.longest == .zero)
     }
 
     @Test("A table whose triggers are gone is named")
