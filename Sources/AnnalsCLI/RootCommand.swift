@@ -31,7 +31,7 @@ struct RootCommand: AsyncParsableCommand {
                 name: "History",
                 subcommands: [
                     HistoryCommand.self, ShowCommand.self, WatchCommand.self, DiffCommand.self, BlameCommand.self, RevertCommand.self,
-                    ReplayCommand.self, ConsumersCommand.self, PurgeCommand.self,
+                    RestoreCommand.self, ReplayCommand.self, ConsumersCommand.self, PurgeCommand.self,
                 ]),
             CommandGroup(
                 name: "Sync",

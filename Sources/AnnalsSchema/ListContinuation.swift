@@ -10,10 +10,13 @@ package struct ListContinuation: Hashable, Codable, Sendable {
     package var list: Int64
     /// For each column its index in the next list; nil if it was dropped.
     package var columnIndexes: [Int?]
+    /// The newest transaction before the next list was made; nil if an older version of Annals made it.
+    package var after: Int64?
 
-    package init(list: Int64, columnIndexes: [Int?]) {
+    package init(list: Int64, columnIndexes: [Int?], after: Int64? = nil) {
         self.list = list
         self.columnIndexes = columnIndexes
+        self.after = after
     }
 
     private static let prefix = "continued:"

@@ -105,9 +105,15 @@ struct TimeTravelTests {
         try await withShop { shop in
             try await write(shop, "UPDATE customer SET city = 'Rome';")
             let trial = try await shop.succeed("revert", "shop.db", "1", "--dry-run")
-            #expect(trial.output == "transaction 1 can be reverted: 0 inserted, 2 updated, 0 deleted\n")
+            #expect(
+                trial.lines == [
+                    "~ customer id = 1: city 'Rome' → 'Lyon'", "~ customer id = 2: city 'Rome' → 'Cork'",
+                    "transaction 1 can be reverted: 0 inserted, 2 updated, 0 deleted",
+                ])
             try await write(shop, "UPDATE customer SET city = 'Bonn' WHERE id = 2;")
-            try await shop.fail(65, "rows were changed after it: id = 2 of customer (city). Nothing was changed", "revert", "shop.db", "1")
+            try await shop.fail(
+                65, "rows were changed after it: id = 2 of customer (city). Nothing was changed; revert 2 (external, 20", "revert",
+                "shop.db", "1")
             #expect(try await shop.shell("shop.db", "SELECT city FROM customer;") == "Rome\nBonn")
             let forced = try await shop.succeed("revert", "shop.db", "1", "--force", "--json").object()
             #expect(forced["number"] as? Int == 3 && forced["updated"] as? Int == 2 && forced["forced"] as? Int == 1)

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsRows
 import AnnalsStore
 import ArgumentParser
@@ -6,48 +7,117 @@ import ArgumentParser
 struct RevertCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revert",
-        abstract: "Undo a transaction with a new, inverse transaction.",
+        abstract: "Undo a transaction, a part of it, or an author's work, with a new, inverse transaction.",
         discussion: """
             Later changes of other columns are kept. If later changes of the same rows and columns would be lost, the command names \
-            them and changes nothing (65), unless --force is given. A row that was deleted since is not restored. Constraints are \
-            always enforced. On a joined store the new transaction is synced like any other.
+            them, and the transactions to revert first, and changes nothing (65), unless --force is given. A row that was deleted \
+            since is not restored. Constraints are always enforced. On a joined store the new transaction is synced like any other.
+
+            --table, --key and --column undo a part. --key takes the row's key as annals blame does; for a compound key, give all \
+            values, and write a negative number as --key=-5. With --column, only updates of these columns are undone, and rows that \
+            the transaction inserted or deleted stay as they are. A part that the transaction did not change is refused (65).
+
+            --by undoes what all transactions of an author did between two points, together, also those from other replicas. --after \
+            and --before exclude the point's own transaction, as in annals history.
+
+            --dry-run prints the rows before and after, at most 20; with --json all of them. If the revert would be refused, it \
+            prints what is in the way.
 
             Examples:
               annals revert shop.db 12 --dry-run
               annals revert shop.db 12
+              annals revert shop.db 12 --table customer --key 7 --column city
+              annals revert shop.db --by "till 3" --after 2024-05-01
             """)
 
     @OptionGroup var argument: StoreArgument
     @Argument(help: "The transaction's number, as annals history prints it.")
-    var number: Int64
+    var number: Int64?
+    @Option(help: "Undo the transactions of this author.")
+    var by: String?
+    @Option(help: ArgumentHelp("With --by: only transactions after this point.", valueName: "token"))
+    var after: String?
+    @Option(help: ArgumentHelp("With --by: only transactions before this one.", valueName: "token"))
+    var before: String?
+    @Option(help: "Undo only changes of this table.")
+    var table: String?
+    @Option(parsing: .upToNextOption, help: ArgumentHelp("With --table: undo only changes of the row with this key.", valueName: "key"))
+    var key: [String] = []
+    @Option(parsing: .upToNextOption, help: ArgumentHelp("With --table: undo only updates of this column.", valueName: "column"))
+    var column: [String] = []
     @Flag(help: "Overwrite later changes.")
     var force = false
     @Flag(name: .customLong("dry-run"), help: "Only print what would be changed.")
     var dryRun = false
     @OptionGroup var output: OutputOptions
 
+    func validate() throws {
+        if number == nil, by == nil { throw ValidationError("name a transaction's number, or an author with --by.") }
+        if number != nil, by != nil { throw ValidationError("name a transaction's number or --by, not both.") }
+        if by == nil, after != nil || before != nil { throw ValidationError("--after and --before need --by.") }
+        if table == nil, !key.isEmpty || !column.isEmpty { throw ValidationError("--key and --column need --table.") }
+    }
+
+    private var part: RevertPart? {
+        table.map { RevertPart(table: $0, key: key.isEmpty ? nil : key.map(SQLLiteral.value), columns: column) }
+    }
+
+    /// Members of the JSON document that are known before the revert.
+    private var head: JSON {
+        .object([
+            "store": .text(argument.store), "reverted": number.map { .integer($0) } ?? .null, "by": .text(by), "dryRun": .bool(dryRun),
+        ])
+    }
+
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        let outcome = try await store.revert(transaction: number, force: force, isTrial: dryRun)
-        if output.json {
-            console.print(
-                .object([
-                    "store": .text(argument.store), "reverted": .integer(number), "number": outcome.number.map { .integer($0) } ?? .null,
-                    "inserted": .integer(outcome.rows.inserted), "updated": .integer(outcome.rows.updated),
-                    "deleted": .integer(outcome.rows.deleted), "forced": .integer(outcome.forced), "dryRun": .bool(dryRun),
-                ]))
-        } else {
-            console.print(summary(outcome))
+        let rows = ChangedRowsPrint(console: console, json: output.json, head: head, isTrial: dryRun)
+        let outcome: RevertOutcome
+        do {
+            outcome = try await revert(store, rows)
+        } catch let error as AnnalsError {
+            if let refusal = error.underlying as? RevertRefusal {
+                if output.json {
+                    rows.finishJSON(RefusalPrint.members(refusal, error))
+                } else if dryRun {
+                    RefusalPrint.print(refusal, on: console)
+                }
+            }
+            throw error
         }
+        if output.json {
+            rows.finishJSON([
+                "number": outcome.number.map { .integer($0) } ?? .null, "transactions": .integer(outcome.transactions),
+                "inserted": .integer(outcome.rows.inserted), "updated": .integer(outcome.rows.updated),
+                "deleted": .integer(outcome.rows.deleted), "forced": .integer(outcome.forced), "leftOut": .integer(outcome.leftOut),
+            ])
+        } else {
+            rows.finishText()
+            console.print(summary(outcome))
+            if outcome.leftOut > 0 {
+                console.print("\(Count.of(outcome.leftOut, "inserted or deleted row")) left as it is, because --column undoes only updates")
+            }
+        }
+    }
+
+    private func revert(_ store: Store, _ rows: ChangedRowsPrint) async throws -> RevertOutcome {
+        let visit: (@Sendable (HistoryChange) throws -> Void)? = dryRun ? rows.visit : nil
+        if let number {
+            return try await store.revert(transaction: number, part: part, force: force, isTrial: dryRun, visit: visit)
+        }
+        let request = try await store.request(after: after, before: before)
+        return try await store.revert(request, by: by ?? "", part: part, force: force, isTrial: dryRun, visit: visit)
     }
 
     private func summary(_ outcome: RevertOutcome) -> String {
         let rows = outcome.rows
-        guard rows.total > 0 else { return "transaction \(number): its rows already have the values from before; nothing to revert" }
+        let subject = number.map { "transaction \($0)" } ?? PrintableText.of("the work of \(by ?? "")")
+        guard rows.total > 0 else { return "\(subject): its rows already have the values from before; nothing to revert" }
+        let of = number == nil ? " in \(Count.of(outcome.transactions, "transaction"))" : ""
         let counts = "\(rows.inserted) inserted, \(rows.updated) updated, \(rows.deleted) deleted"
         let forced = outcome.forced > 0 ? "; later changes overwritten or kept in \(Count.of(outcome.forced, "place"))" : ""
-        if dryRun { return "transaction \(number) can be reverted: \(counts)\(forced)" }
-        return "transaction \(number) is reverted by \(outcome.number.map(String.init) ?? "none"): \(counts)\(forced)"
+        if dryRun { return "\(subject)\(of) can be reverted: \(counts)\(forced)" }
+        return "\(subject)\(of) is reverted by \(outcome.number.map(String.init) ?? "none"): \(counts)\(forced)"
     }
 }

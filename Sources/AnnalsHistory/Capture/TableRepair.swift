@@ -81,7 +81,7 @@ package struct TableRepair {
         let new = try TrackedTable.create(db, for: definition, gap: nil)
         try FilledColumns.save(fills(of: definition), of: new.id, db)
         try RepairedTableNames(db, table, isContinued: isContinued)?.give(to: new)
-        if isContinued { try ListContinuation(list: new.id, columnIndexes: Array(table.columns.indices)).save(of: table.id, db) }
+        if isContinued { try saveContinuation(by: new.id, Array(table.columns.indices)) }
         try CaptureTriggers(db, table: definition, id: new.id).install(db)
         report.findings.append(.columnsChanged(table: definition.name, oldID: table.id, newID: new.id))
         let filled = try added.filter { try !holdsDefault($0, in: definition) }
@@ -90,6 +90,11 @@ package struct TableRepair {
         } else if !filled.isEmpty, try !recordAdded(filled, definition, new.id) {
             report.gaps.append(new.id)
         }
+    }
+
+    private func saveContinuation(by list: Int64, _ columnIndexes: [Int?]) throws {
+        let newest = try TransactionTable(db).newest() ?? 0
+        try ListContinuation(list: list, columnIndexes: columnIndexes, after: newest).save(of: table.id, db)
     }
 
     /// Writes updates for the values of a column that was just added. The column had its default in every row, so every other value
@@ -143,7 +148,7 @@ package struct TableRepair {
             try end(as: .retired)
             list = try TrackedTable.create(db, for: definition, gap: nil)
             try FilledColumns.save(fills(of: definition), of: list.id, db)
-            try ListContinuation(list: list.id, columnIndexes: table.columns.map(definition.columnIndex)).save(of: table.id, db)
+            try saveContinuation(by: list.id, table.columns.map(definition.columnIndex))
             try RepairedTableNames(db, table, isContinued: false)?.give(to: list)
         }
         try CaptureTriggers(db, table: definition, id: list.id).install(db)

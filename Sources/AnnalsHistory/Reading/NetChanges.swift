@@ -125,6 +125,20 @@ package final class NetChanges {
         return translation
     }
 
+    /// The indices of columns that a table got after a transaction.
+    ///
+    /// A list from an older version of Annals does not say when it ended. Then only its changes show that it was in use later.
+    package func columnsAdded(to entry: TrackedTables.Entry, after number: Int64) throws -> Set<Int> {
+        var list = entry.id
+        while let before = layouts.values.first(where: { $0.continuation?.list == list && $0.id < list }) {
+            let end = try before.continuation?.after ?? SpanTable(db).newestTransaction(of: before.id).map { $0 - 1 } ?? 0
+            guard end >= number else { break }
+            list = before.id
+        }
+        guard list != entry.id, let translation = try translation(list) else { return [] }
+        return Set(entry.definition.columns.indices.filter { !translation.holds($0) })
+    }
+
     // MARK: Rows
 
     /// Visits the net changes of one section, in the columns of its layout and in no particular order. The two rows are never

@@ -1,130 +1,213 @@
 import AnnalsCore
-import AnnalsHistory
+package import AnnalsHistory
 import AnnalsMerge
 package import AnnalsSchema
+import AnnalsSQLite
 package import GRDB
 
-/// Applies the inverse of a transaction to the current rows.
+/// Applies the inverse of changes to the current rows: of a transaction, of an author's work, or of all that a point of history does
+/// not have (`RevertSource`).
 ///
-/// Every row is compared with the result of the transaction before it is changed. If a later transaction changed the same
-/// column, or a row that the revert would delete or insert, this is an obstacle. The error names it, and only force
+/// Every row is compared with the result of the changes before it is changed. If a later transaction changed the same column, or a
+/// row that the revert would delete or insert, this is an obstacle. The error names it with the later transactions, and only force
 /// overwrites it.
 ///
-/// There are two passes, because the transaction may have swapped keys or unique values. The first pass removes the rows that
-/// the transaction inserted or changed in this way. The second pass writes rows. Foreign keys and triggers are off, as when
-/// entries are applied: the transaction holds the effects of its cascades, and references are checked at the end.
+/// There are two passes, because keys or unique values may have been swapped. The first pass removes the rows that were inserted or
+/// changed in this way. The second pass writes rows. Foreign keys and triggers are off, as when entries are applied: the changes hold
+/// the effects of cascades, and references are checked at the end.
 package final class Reverting {
     package let session: MergeSession
     private let changes: NetChanges
-    private let number: Int64
+    private let source: any RevertSource
+    private let scope: RevertScope?
     private let isForced: Bool
-    private var displaced: [Displaced] = []
+    private var displaced: [(table: RowTable, rows: DisplacedRows)] = []
     private var obstacles = RevertObstacles()
+    /// The transaction that gave a row another key, by the old identifier.
+    private lazy var renumbered = Result {
+        try Dictionary(RenumberedRows.load(session.db, after: 0).map { ($0.old, $0.number) }, uniquingKeysWith: max)
+    }
     package private(set) var count = DifferenceCount()
 
-    /// A row that the first pass removed and that is written again with other values.
-    private struct Displaced {
-        var table: RowTable
-        var row: [Value]
-        var target: [Value]
-        var rowid: Int64?
-    }
-
-    package init(_ db: Database, tables: TrackedTables, transaction number: Int64, isForced: Bool) throws {
-        session = MergeSession(db, registry: tables)
-        changes = try NetChanges(db, tables: tables)
-        self.number = number
+    /// A revert of one transaction, or of a part of it.
+    ///
+    /// - Throws: `AnnalsError` with code `notTracked` or `usage` if the part does not fit the tables.
+    package init(_ db: Database, tables: TrackedTables, transaction number: Int64, part: RevertPart?, isForced: Bool) throws {
+        let (session, changes) = (MergeSession(db, registry: tables), try NetChanges(db, tables: tables))
+        let scope = try part.map { try RevertScope($0, session) }
+        (self.session, self.changes, self.scope) = (session, changes, scope)
+        source = RevertedTransaction(changes, number, of: scope?.entry)
         self.isForced = isForced
     }
 
+    /// A revert of the transactions of an author that a request selects.
+    ///
+    /// - Throws: `AnnalsError` with code `rowNotFound` if there are none, `notTracked` or `usage` if the part does not fit the tables,
+    ///   `tokenExpired` or `tokenUnknown`.
+    package init(
+        _ db: Database, tables: TrackedTables, author: String, _ request: HistoryRequest, part: RevertPart?, isForced: Bool
+    ) throws {
+        let (session, changes) = (MergeSession(db, registry: tables), try NetChanges(db, tables: tables))
+        let scope = try part.map { try RevertScope($0, session) }
+        (self.session, self.changes, self.scope) = (session, changes, scope)
+        let work = try RevertedWork(db, changes, author: author, request, of: scope?.entry)
+        source = work
+        transactions = work.transactions
+        self.isForced = isForced
+    }
+
+    /// A restore of the rows that tables had at a point of history.
+    ///
+    /// - Parameter names: the tables; empty for all.
+    /// - Throws: `AnnalsError` with code `notTracked` for an unknown table.
+    package init(_ db: Database, tables: TrackedTables, to token: HistoryToken, of names: [String]) throws {
+        (session, changes) = (MergeSession(db, registry: tables), try NetChanges(db, tables: tables))
+        let entries = try names.map { name in
+            guard let entry = tables.table(named: name) else {
+                throw AnnalsError(
+                    .notTracked, operation: "restore", "the table \(name) is not tracked", hint: "status() lists the tracked tables",
+                    commandHint: "annals status lists the tables")
+            }
+            return entry
+        }
+        let rows = try RestoredRows(db, changes, to: token, of: names.isEmpty ? nil : entries)
+        source = rows
+        (left, restored) = (rows.left, names.isEmpty ? nil : entries.map(\.definition.name))
+        scope = nil
+        isForced = false
+    }
+
+    /// The number of reverted transactions.
+    package private(set) var transactions = 1
+    /// Tables without history now, which a restore leaves as they are.
+    package private(set) var left: [String] = []
+    /// Tables that a restore left without rows.
+    package private(set) var emptied: [String] = []
+    private var deletedFrom: Set<String> = []
+    /// The names of the tables that are restored; nil for all.
+    private var restored: [String]?
     /// The number of rows with later changes that were overwritten or left.
     package var forced: Int { obstacles.count }
+    /// The number of rows of the changes that the part leaves out, because they were inserted or deleted.
+    package var leftOut: Int { scope?.leftOut ?? 0 }
 
     /// Without force, nothing more is written after the first obstacle. The remaining rows are only checked for further obstacles.
     ///
     /// - Throws: `AnnalsError` with code `rowsDiffer`, with the obstacles, or with code `constraint`, with the row and the
-    ///   constraint. Then the caller rolls back.
+    ///   constraint; `rowNotFound` if the changes have nothing in the part. Then the caller rolls back.
     package func run() throws {
-        for section in try changes.sections(of: number) where try changes.translation(section.layout) == nil {
-            obstacles.note("the table \(try changes.layout(section.layout).layout.name) is not tracked any more")
+        for table in try source.lostTables() where scope == nil { obstacles.noteLost(table: table) }
+        try forEachRow(counts: true, takeOut)
+        try scope?.expectMatches(source.subject)
+        if mayWrite {
+            for (table, rows) in displaced { try rows.forEach { try putBack(table, $0, as: $1, rowid: $2) } }
         }
-        let parts = try changes.parts(of: number)
-        try forEachRow(of: parts, takeOut)
-        if mayWrite { for row in displaced { try putBack(row) } }
-        try forEachRow(of: parts, write)
-        guard mayWrite else { throw obstacles.error(number) }
-        if let dangling = try session.checks.dangling().first {
-            let table = try session.table(named: dangling.child.table)
-            throw refusal(
-                table, dangling.child.key, "its FOREIGN KEY to \(table.references[dangling.foreignKey].parentTable) would have no parent")
-        }
+        try forEachRow(counts: false, write)
+        guard mayWrite else { throw try refusal() }
+        let dangling = try session.checks.dangling()
+        if let first = dangling.first { throw try refusal(first, count: dangling.count) }
+        if case .point = source.subject { emptied = try tablesWithoutRows() }
+        for (_, rows) in displaced { try rows.drop() }
+        try source.drop()
+    }
+
+    /// Tables that lost their last row.
+    private func tablesWithoutRows() throws -> [String] {
+        try deletedFrom.filter { name in
+            try Bool.fetchOne(session.db, sql: "SELECT NOT EXISTS (SELECT 1 FROM main.\(SQL.quote(name)))") ?? false
+        }.sorted()
     }
 
     private var mayWrite: Bool { isForced || obstacles.count == 0 }
 
-    private func forEachRow(of parts: [NetChanges.Part], _ visit: (RowTable, NetChange) throws -> Void) throws {
-        for part in parts {
-            let table = try session.table(named: part.entry.definition.name)
-            try changes.forEachRow(in: part) { try visit(table, $0) }
+    private func forEachRow(counts: Bool, _ visit: (TrackedTables.Entry, RowTable, UndoneChange) throws -> Void) throws {
+        var last: (id: Int64, table: RowTable)?
+        try source.forEach { entry, undone in
+            guard let undone = scope.map({ $0.part(of: undone, counts: counts) }) ?? undone else { return }
+            let known = last?.id == entry.id ? last?.table : nil
+            let table = try known ?? session.table(named: entry.definition.name)
+            last = (entry.id, table)
+            try visit(entry, table, undone)
         }
     }
 
     // MARK: First pass
 
-    private func takeOut(_ table: RowTable, _ change: NetChange) throws {
-        if hasNullKey(table, change.old) || hasNullKey(table, change.new) {
-            return obstacles.note("a row of \(table.name) with NULL in its key")
-        }
+    private func takeOut(_ entry: TrackedTables.Entry, _ table: RowTable, _ undone: UndoneChange) throws {
+        let change = undone.change
+        if hasNullKey(table, change.old) || hasNullKey(table, change.new) { return obstacles.noteNullKey(table) }
         guard let new = change.new else { return }
         guard let old = change.old else {
-            guard let row = try table.row(table.key(of: new)) else { return }
-            if row != new { obstacles.note(table, row, columns: differing(row, new)) }
+            guard let row = try table.row(table.key(of: new)) else {
+                if try isRenumbered(table, new, undone) { obstacles.note(entry, new, .deleted, columns: Array(new.indices), undone) }
+                return
+            }
+            let later = Set(differing(row, new)).union(undone.interrupted)
+            if !later.isEmpty { obstacles.note(entry, row, .changed, columns: later.sorted(), undone) }
             try table.delete(row)
             session.checks.noteGone(table, row)
+            deletedFrom.insert(table.name)
             count.note(NetChange(old: row, new: nil))
             return
         }
         guard isMoved(table, old, new) else { return }
-        guard let (row, target) = try target(table, old, new), row != target else { return }
-        displaced.append(Displaced(table: table, row: row, target: target, rowid: try table.remove(table.key(of: row))))
+        guard let (row, target) = try target(entry, table, undone, old, new), row != target else { return }
+        try displacedRows(of: table).add(row, target: target, rowid: table.remove(table.key(of: row)))
+    }
+
+    private func displacedRows(of table: RowTable) throws -> DisplacedRows {
+        if let known = displaced.first(where: { $0.table === table }) { return known.rows }
+        let rows = try DisplacedRows(session.db, table)
+        displaced.append((table, rows))
+        return rows
+    }
+
+    /// Whether a rebase gave the row another key since.
+    private func isRenumbered(_ table: RowTable, _ row: [Value], _ undone: UndoneChange) throws -> Bool {
+        let identifier = PersistentIdentifier(table: table.name, key: table.key(of: row))
+        return try renumbered.get()[identifier].map { $0 > undone.first(0) } ?? false
     }
 
     /// The row as it is and as the revert wants it; nil if it does not exist.
-    private func target(_ table: RowTable, _ old: [Value], _ new: [Value]) throws -> (row: [Value], target: [Value])? {
+    private func target(
+        _ entry: TrackedTables.Entry, _ table: RowTable, _ undone: UndoneChange, _ old: [Value], _ new: [Value]
+    ) throws -> (row: [Value], target: [Value])? {
+        let changed = differing(old, new)
         guard let row = try table.row(table.key(of: new)) else {
-            obstacles.note(table, new, "was deleted")
+            obstacles.note(entry, new, .deleted, columns: changed, undone)
             return nil
         }
-        let changed = differing(old, new)
-        let later = changed.filter { row[$0] != new[$0] && row[$0] != old[$0] }
-        if !later.isEmpty { obstacles.note(table, row, columns: later) }
+        let later = Set(changed.filter { row[$0] != new[$0] && row[$0] != old[$0] }).union(undone.interrupted)
+        if !later.isEmpty { obstacles.note(entry, row, .changed, columns: later.sorted(), undone) }
         var target = row
-        for columnIndex in changed { target[columnIndex] = old[columnIndex] }
+        for columnIndex in Set(changed).union(undone.interrupted) { target[columnIndex] = old[columnIndex] }
         return (row, target)
     }
 
     // MARK: Second pass
 
-    private func putBack(_ row: Displaced) throws {
-        try refusing(row.table, row.target) { try row.table.restore(row.row, as: row.target, rowid: row.rowid) }
-        try session.checks.noteChanged(row.table, old: row.row, new: row.target)
-        count.note(NetChange(old: row.row, new: row.target))
+    private func putBack(_ table: RowTable, _ row: [Value], as target: [Value], rowid: Int64?) throws {
+        try refusing(table, target) { try table.restore(row, as: target, rowid: rowid) }
+        try session.checks.noteChanged(table, old: row, new: target)
+        count.note(NetChange(old: row, new: target))
     }
 
-    private func write(_ table: RowTable, _ change: NetChange) throws {
+    private func write(_ entry: TrackedTables.Entry, _ table: RowTable, _ undone: UndoneChange) throws {
+        let change = undone.change
         guard let old = change.old, !hasNullKey(table, old), !hasNullKey(table, change.new) else { return }
         if let new = change.new {
-            guard !isMoved(table, old, new), let (row, target) = try target(table, old, new), mayWrite else { return }
+            guard !isMoved(table, old, new), let (row, target) = try target(entry, table, undone, old, new), mayWrite else { return }
             return try update(table, row, target)
         }
         guard let row = try table.row(table.key(of: old)) else {
+            if !undone.interrupted.isEmpty { obstacles.note(entry, old, .changed, columns: undone.interrupted.sorted(), undone) }
             guard mayWrite else { return }
             try refusing(table, old) { try table.insert(old) }
             try session.checks.noteNew(table, old)
             count.note(NetChange(old: nil, new: old))
             return
         }
-        if row != old { obstacles.note(table, row, "was inserted again") }
+        if row != old { obstacles.note(entry, row, .insertedAgain, columns: Array(row.indices), undone) }
         if mayWrite { try update(table, row, old) }
     }
 
@@ -156,6 +239,38 @@ package final class Reverting {
 
     // MARK: Refusals
 
+    /// The error that names the obstacles, and the transactions that made them.
+    private func refusal() throws -> AnnalsError {
+        let subject = source.subject
+        if case .point = subject {
+            let message = "\(subject.cannot): \(obstacles.words)"
+            guard obstacles.noted.allSatisfy({ $0.obstacle.reason == .nullKey }) else {
+                return StoreError.toVerify(.diverged, operation: subject.operation, "\(message), but history says otherwise")
+            }
+            return AnnalsError(
+                .rowsDiffer, operation: subject.operation, "\(message) was changed, and such a row cannot be found again",
+                hint: "Nothing was changed; give the row a key, or name the other tables")
+        }
+        let source = source
+        var work = try LaterWork(session.db, changes, obstacles) { source.undoes($0) }
+        return try work.refusal(obstacles).error(subject, obstacles, session.db)
+    }
+
+    private func refusal(_ dangling: ReferenceChecks.Dangling, count: Int) throws -> AnnalsError {
+        let table = try session.table(named: dangling.child.table)
+        let parent = table.references[dangling.foreignKey].parentTable
+        let more = count > 1 ? "; so would \(count - 1) more" : ""
+        guard case .point = source.subject else {
+            return refusal(table, dangling.child.key, "its FOREIGN KEY to \(parent) would have no parent\(more)")
+        }
+        let missing = [table.name, parent].filter { name in restored.map { !$0.contains { $0.isSameIdentifier(as: name) } } ?? false }
+        let hint = missing.isEmpty ? "change the rows that prevent it first" : "name the table \(missing.joined(separator: ", ")) as well"
+        return AnnalsError(
+            .constraint, operation: "restore",
+            "\(source.subject.cannot): the row \(RevertObstacles.name(table, dangling.child.key)) would have no parent in \(parent)\(more)",
+            hint: "Nothing was changed; \(hint)")
+    }
+
     private func refusing(_ table: RowTable, _ row: [Value], _ body: () throws -> Void) throws {
         do {
             try body()
@@ -166,45 +281,8 @@ package final class Reverting {
 
     private func refusal(_ table: RowTable, _ key: [Value], _ reason: String) -> AnnalsError {
         AnnalsError(
-            .constraint, operation: "revert",
-            "transaction \(number) cannot be reverted: the row \(RevertObstacles.name(table, key)) cannot get its earlier "
-                + "values: \(reason)",
+            .constraint, operation: source.subject.operation,
+            "\(source.subject.cannot): the row \(RevertObstacles.name(table, key)) cannot get its earlier values: \(reason)",
             hint: "Nothing was changed; change the rows that prevent it first")
-    }
-}
-
-/// Later changes that a revert would overwrite or cannot reach, for each row.
-struct RevertObstacles {
-    package private(set) var count = 0
-    private var named: [String] = []
-
-    /// Limits the length of the message.
-    private static let longestList = 5
-
-    package mutating func note(_ words: String) {
-        count += 1
-        if named.count < Self.longestList { named.append(words) }
-    }
-
-    package mutating func note(_ table: RowTable, _ row: [Value], _ words: String) {
-        note("\(Self.name(table, table.key(of: row))) \(words)")
-    }
-
-    package mutating func note(_ table: RowTable, _ row: [Value], columns: [Int]) {
-        note("\(Self.name(table, table.key(of: row))) (\(columns.map { table.definition.columns[$0].name }.joined(separator: ", ")))")
-    }
-
-    package static func name(_ table: RowTable, _ key: [Value]) -> String {
-        let names = table.definition.primaryKey.map { table.definition.columns[$0].name }
-        return "\(ManualEdit.text(key, names)) of \(table.name)"
-    }
-
-    package func error(_ number: Int64) -> AnnalsError {
-        let rest = count > named.count ? " and \(count - named.count) more" : ""
-        return AnnalsError(
-            .rowsDiffer, operation: "revert",
-            "transaction \(number) cannot be reverted, because rows were changed after it: \(named.joined(separator: "; "))\(rest)",
-            hint: "Nothing was changed; force: true overwrites later changes",
-            commandHint: "Nothing was changed; --force overwrites later changes")
     }
 }

@@ -11,31 +11,10 @@ import Testing
 
 @Suite("Reverting a transaction")
 struct RevertTests {
-    private struct Shop {
-        let file: TemporaryFile
-        let store: Store
-
-        init(_ schema: String, leavesOutAll: Bool = false) async throws {
-            file = try TemporaryFile()
-            try file.shell(schema)
-            var configuration = Store.Configuration()
-            configuration.largeValue = leavesOutAll ? 0 : nil
-            store = try Store(path: file.path, configuration: configuration)
-            try await store.track(.all)
-        }
-
-        func write(_ sql: String) async throws { try await store.write(author: "Ann") { try $0.execute(sql: sql) } }
-        func rows() async throws -> RowDump { try await store.read { try RowDump($0) } }
-    }
+    private typealias Shop = RevertShop
 
     private func shop() async throws -> Shop {
-        try await Shop(
-            """
-            CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT CHECK(name <> 'no'), email TEXT UNIQUE, city TEXT);
-            CREATE TABLE invoice(id INTEGER PRIMARY KEY, customer INT REFERENCES customer(id) ON DELETE CASCADE, total);
-            INSERT INTO customer VALUES(1, 'Vera', 'v@', 'Lyon'), (2, 'Luis', 'l@', 'Cork');
-            INSERT INTO invoice VALUES(1, 1, 5), (2, 1, 6);
-            """)
+        try await Shop(Shop.schema)
     }
 
     private func expectRefusal(

@@ -103,9 +103,39 @@ struct StoreExamples {
             let outcome = try await store.revert(transaction: transaction.number)
             #expect(outcome.rows.updated == 1)
         }
+        try await undo(store, yesterday: token)
         let noted = PersistentIdentifier(table: "customer", key: [.integer(7)])
         let id = try await store.current(noted, since: token)
         #expect(id == noted)
+    }
+
+    private func undo(_ store: Store, yesterday: HistoryToken) async throws {
+        try await store.write(author: "till 3") { db in try db.execute(sql: "UPDATE customer SET name = 'V.' WHERE id = 7") }
+        let number = try await store.latestToken().number
+        for try await transaction in store.history(HistoryRequest().authors("till 3")) where transaction.number == number {
+            let part = RevertPart(table: "customer", key: [.integer(7)], columns: ["name"])
+            try await store.revert(transaction: transaction.number, part: part)
+        }
+        do {
+            let outcome = try await store.revert(by: "till 3", after: yesterday)
+            print(outcome.transactions, outcome.rows.total)
+            #expect(outcome.transactions > 0)
+        }
+        try await store.write { db in try db.execute(sql: "UPDATE customer SET name = 'W.' WHERE id = 7") }
+        try await store.write { db in try db.execute(sql: "UPDATE customer SET name = 'X.' WHERE id = 7") }
+        do {
+            try await store.revert(transaction: store.latestToken().number - 1)
+            Issue.record("the later transaction is in the way")
+        } catch let error as AnnalsError {
+            guard let refusal = error.underlying as? RevertRefusal else { throw error }
+            for transaction in refusal.transactions { print("revert first:", transaction.number, transaction.author ?? "") }
+            #expect(refusal.transactions.count == 1)
+        }
+        do {
+            let outcome = try await store.restore(to: yesterday, tables: ["customer", "invoice"])
+            print(outcome.rows.total, outcome.notes)
+            #expect(outcome.rows.updated == 1)
+        }
     }
 
     @Test("a store is mended, and its history shortened")

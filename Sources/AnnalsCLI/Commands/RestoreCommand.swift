@@ -1,0 +1,61 @@
+import AnnalsCore
+import AnnalsHistory
+import AnnalsRows
+import AnnalsStore
+import ArgumentParser
+
+struct RestoreCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Give tables the rows that they had at an earlier point, in place, with a new transaction.",
+        discussion: """
+            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. The command restores \
+            the named tables, or all tracked tables. Untracked tables stay as they are. A column that was added since keeps its \
+            values. Constraints are enforced: if rows of a table that is not named would lose their parent, the command names one \
+            and changes nothing (65). On a joined store the new transaction is synced like any other. annals revert undoes a restore.
+
+            --dry-run prints the rows before and after, at most 20; with --json all of them.
+
+            Examples:
+              annals restore shop.db --to 12 --dry-run
+              annals restore shop.db --to 2024-05-01T08:00:00Z
+              annals restore shop.db --to 12 customer invoice
+            """)
+
+    @OptionGroup var argument: StoreArgument
+    @Argument(help: "The tables to restore; all tracked tables if none is named.")
+    var tables: [String] = []
+    @Option(help: ArgumentHelp("The point in history.", valueName: "token"))
+    var to: String
+    @Flag(name: .customLong("dry-run"), help: "Only print what would be changed.")
+    var dryRun = false
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let console = output.console
+        let store = try argument.open()
+        let token = try await store.token(named: to)
+        let head = JSON.object(["store": .text(argument.store), "token": .text(token.description), "dryRun": .bool(dryRun)])
+        let rows = ChangedRowsPrint(console: console, json: output.json, head: head, isTrial: dryRun)
+        let outcome = try await store.restore(to: token, tables: tables, isTrial: dryRun, visit: dryRun ? rows.visit : nil)
+        if output.json {
+            rows.finishJSON([
+                "number": outcome.number.map { .integer($0) } ?? .null, "inserted": .integer(outcome.rows.inserted),
+                "updated": .integer(outcome.rows.updated), "deleted": .integer(outcome.rows.deleted),
+                "notes": .array(outcome.notes.map { .text($0) }),
+            ])
+            return
+        }
+        rows.finishText()
+        console.print(summary(outcome))
+        for note in outcome.notes { console.note("annals: note: \(PrintableText.of(note))") }
+    }
+
+    private func summary(_ outcome: RestoreOutcome) -> String {
+        let rows = outcome.rows
+        guard rows.total > 0 else { return "the rows are those of \(outcome.token) already; nothing to restore" }
+        let counts = "\(rows.inserted) inserted, \(rows.updated) updated, \(rows.deleted) deleted"
+        if dryRun { return "the rows of \(outcome.token) can be restored: \(counts)" }
+        return "the rows of \(outcome.token) are restored by \(outcome.number.map(String.init) ?? "none"): \(counts)"
+    }
+}

@@ -1,0 +1,115 @@
+public import AnnalsCore
+import AnnalsHistory
+import AnnalsMerge
+import AnnalsSchema
+import GRDB
+
+/// A part of what a revert undoes: one table, or in it one row, or only some columns.
+///
+///     let part = RevertPart(table: "customer", key: [.integer(7)], columns: ["name"])
+///     try await store.revert(transaction: transaction.number, part: part)
+public struct RevertPart: Hashable, Sendable {
+    /// The table's name in the schema.
+    public var table: String
+    /// The row's key, before or after the transaction, in the key's order; nil for all rows of the table.
+    public var key: [Value]?
+    /// Only updates in these columns are undone. Rows that the transaction inserted or deleted stay as they are. Empty: whole rows.
+    public var columns: [String]
+
+    public init(table: String, key: [Value]? = nil, columns: [String] = []) {
+        self.table = table
+        self.key = key
+        self.columns = columns
+    }
+}
+
+/// A `RevertPart` in a store's tables. It counts what it finds.
+final class RevertScope {
+    let entry: TrackedTables.Entry
+    private let part: RevertPart
+    private let rule: IdentityRule
+    private let identity: RowIdentity?
+    private let key: [Value]
+    private let columnIndexes: Set<Int>
+    private var rows = 0
+    private var matches = 0
+    /// Inserted or deleted rows, which a part with columns leaves out.
+    private(set) var leftOut = 0
+
+    /// - Throws: `AnnalsError` with code `notTracked`, or `usage` for a wrong key or an unknown column.
+    init(_ part: RevertPart, _ session: MergeSession) throws {
+        self.part = part
+        guard let entry = session.registry.table(named: part.table) else {
+            throw AnnalsError(
+                .notTracked, operation: "revert", "the table \(part.table) is not tracked", hint: "status() lists the tracked tables",
+                commandHint: "annals status lists the tables")
+        }
+        self.entry = entry
+        let definition = entry.definition
+        rule = IdentityRule(definition)
+        if let given = part.key {
+            guard given.count == definition.primaryKey.count, !given.contains(.null) else {
+                let columns = definition.primaryKey.map { definition.columns[$0].name }.joined(separator: ", ")
+                throw AnnalsError(
+                    .usage, operation: "revert", "the key of \(definition.name) is \(columns)",
+                    hint: "Give one value for each, in this order")
+            }
+            key = try zip(definition.primaryKey, given).map { try session.asStored($1, in: definition.columns[$0]) }
+            identity = .key(zip(key, rule.collations).map { IdentityRule.folded($0, collation: $1) })
+        } else {
+            (key, identity) = ([], nil)
+        }
+        columnIndexes = try Set(
+            part.columns.map { name in
+                guard let columnIndex = definition.columnIndex(of: name) else {
+                    throw AnnalsError(
+                        .usage, operation: "revert", "the table \(definition.name) has no column \(name)",
+                        hint: "Its columns are \(definition.columns.map(\.name).joined(separator: ", "))")
+                }
+                return columnIndex
+            })
+    }
+
+    /// The part of a change that is undone; nil if there is none.
+    ///
+    /// - Parameter counts: whether this is the first pass.
+    func part(of undone: UndoneChange, counts: Bool) -> UndoneChange? {
+        if let identity {
+            let isMeant = [undone.change.old, undone.change.new].contains { $0.map { rule.identity(of: $0) } == identity }
+            guard isMeant else { return nil }
+        }
+        if counts { rows += 1 }
+        var undone = undone
+        if !columnIndexes.isEmpty {
+            guard var old = undone.change.old, let new = undone.change.new else {
+                if counts { leftOut += 1 }
+                return nil
+            }
+            for columnIndex in old.indices where !columnIndexes.contains(columnIndex) { old[columnIndex] = new[columnIndex] }
+            undone.change.old = old
+            undone.keepInterrupted(columnIndexes)
+            guard !undone.isNothing else { return nil }
+        }
+        if counts { matches += 1 }
+        return undone
+    }
+
+    /// - Throws: `AnnalsError` with code `rowNotFound` if the first pass found nothing to undo.
+    func expectMatches(_ subject: RevertSubject) throws {
+        guard matches == 0 else { return }
+        let names = entry.definition.primaryKey.map { entry.definition.columns[$0].name }
+        let row = "the row \(ManualEdit.text(key, names)) of \(entry.definition.name)"
+        let columns = part.columns.joined(separator: ", ")
+        let message =
+            if rows == 0 {
+                "\(subject.name) did not change \(identity == nil ? "the table \(entry.definition.name)" : row)"
+            } else if identity != nil, leftOut > 0 {
+                "\(subject.name) inserted or deleted \(row), so no column of it can be reverted alone"
+            } else {
+                "\(subject.name) did not update \(columns) in \(identity == nil ? "the table \(entry.definition.name)" : row)"
+            }
+        throw AnnalsError(
+            .rowNotFound, operation: "revert", message, hint: "Nothing was changed; history(_:) has the changes of each transaction",
+            commandHint: "Nothing was changed; annals show prints the changes of a transaction")
+    }
+}

@@ -1,0 +1,195 @@
+import AnnalsCore
+import AnnalsHistory
+import AnnalsSchema
+import GRDB
+
+/// What a revert undoes. `Reverting` visits it twice, once for each pass.
+protocol RevertSource: AnyObject {
+    var subject: RevertSubject { get }
+    /// Names of tables that the subject changed and that have no history now.
+    func lostTables() throws -> [String]
+    func forEach(_ visit: (TrackedTables.Entry, UndoneChange) throws -> Void) throws
+    /// Whether the revert undoes a transaction, so that its changes are not in the way.
+    func undoes(_ transaction: HistoryTransaction) -> Bool
+    /// To be called at the end.
+    func drop() throws
+}
+
+/// Words for messages.
+enum RevertSubject: Hashable, Sendable {
+    case transaction(Int64)
+    case author(String)
+    case point(HistoryToken)
+
+    var operation: String {
+        if case .point = self { "restore" } else { "revert" }
+    }
+
+    var name: String {
+        switch self {
+        case .transaction(let number): "transaction \(number)"
+        case .author(let name): "the work of \(name)"
+        case .point(let token): "the rows of \(token)"
+        }
+    }
+
+    var cannot: String {
+        if case .point = self { "\(name) cannot be restored" } else { "\(name) cannot be reverted" }
+    }
+}
+
+/// The changes of one transaction, as history has them.
+final class RevertedTransaction: RevertSource {
+    private let changes: NetChanges
+    private let number: Int64
+    private let table: TrackedTables.Entry?
+
+    /// - Parameter table: the only table whose changes are undone; nil for all.
+    init(_ changes: NetChanges, _ number: Int64, of table: TrackedTables.Entry?) {
+        self.changes = changes
+        self.number = number
+        self.table = table
+    }
+
+    var subject: RevertSubject { .transaction(number) }
+
+    func lostTables() throws -> [String] {
+        guard table == nil else { return [] }
+        return try changes.sections(of: number).filter { try changes.translation($0.layout) == nil }
+            .map { try changes.layout($0.layout).layout.name }
+    }
+
+    func forEach(_ visit: (TrackedTables.Entry, UndoneChange) throws -> Void) throws {
+        for part in try changes.parts(of: number) where table.map({ $0.id == part.entry.id }) ?? true {
+            try changes.forEachRow(in: part) { try visit(part.entry, UndoneChange($0, number)) }
+        }
+    }
+
+    func undoes(_ transaction: HistoryTransaction) -> Bool { transaction.number == number }
+
+    func drop() {}
+}
+
+/// What the transactions of an author did together, row by row.
+///
+/// The changes are gathered in temporary tables, because a row's changes are in different transactions. So memory stays constant.
+final class RevertedWork: RevertSource {
+    private let fold: DifferenceFold
+    private let author: String
+    private let table: TrackedTables.Entry?
+    private var lost: [String] = []
+    private var last: Int64 = 0
+    private(set) var transactions = 0
+    private var range: ClosedRange<Int64> = 0...0
+
+    /// - Parameter request: selects transactions of the author.
+    init(_ db: Database, _ changes: NetChanges, author: String, _ request: HistoryRequest, of table: TrackedTables.Entry?) throws {
+        self.author = author
+        self.table = table
+        fold = DifferenceFold(db, schema: "temp", changes: changes)
+        var request = request.authors(author)
+        if let table { request = request.tables(table.definition.name) }
+        let ids = table.map { Set([$0.id]) }
+        try HistoryReader(db, tables: changes.tables).forEachTransaction(request) { transaction in
+            try fold.add(transaction: transaction.number, of: ids)
+            range = (transactions == 0 ? transaction.number : range.lowerBound)...transaction.number
+            transactions += 1
+            guard table == nil else { return true }
+            for section in try changes.sections(of: transaction.number) where try changes.translation(section.layout) == nil {
+                let name = try changes.layout(section.layout).layout.name
+                if !lost.contains(name) { lost.append(name) }
+            }
+            return true
+        }
+        guard transactions > 0 else {
+            let what = table.map { " that changed \($0.definition.name)" } ?? ""
+            throw AnnalsError(
+                .rowNotFound, operation: "revert", "history has no transaction of \(author)\(what) between these points",
+                hint: "HistoryRequest.authors lists them", commandHint: "annals history --author lists the transactions of an author")
+        }
+    }
+
+    var subject: RevertSubject { .author(author) }
+
+    func lostTables() -> [String] { lost }
+
+    func forEach(_ visit: (TrackedTables.Entry, UndoneChange) throws -> Void) throws {
+        for table in fold.tables {
+            var current: RowIdentity?
+            var undone: UndoneChange?
+            func pass() throws {
+                if let undone, !undone.isNothing { try visit(table, undone) }
+            }
+            try fold.forEachStep(of: table) { identity, number, change in
+                if identity == current {
+                    undone?.merge(change, number)
+                } else {
+                    try pass()
+                    (current, undone) = (identity, UndoneChange(change, number))
+                }
+            }
+            try pass()
+            try fold.forEachLoose(of: table) { try visit(table, UndoneChange($0, range.lowerBound)) }
+        }
+    }
+
+    func undoes(_ transaction: HistoryTransaction) -> Bool {
+        transaction.author == author && range.contains(transaction.number)
+    }
+
+    func drop() throws { try fold.drop() }
+}
+
+/// The rows that differ between a point of history and now.
+final class RestoredRows: RevertSource {
+    private let token: HistoryToken
+    private let changes: NetChanges
+    private let fold: DifferenceFold
+    /// For each table, the columns that it got after the point.
+    private var added: [Int64: Set<Int>] = [:]
+    private var lost: [String] = []
+
+    /// - Parameter tables: the tables to restore; nil for all.
+    init(_ db: Database, _ changes: NetChanges, to token: HistoryToken, of tables: [TrackedTables.Entry]?) throws {
+        self.token = token
+        self.changes = changes
+        fold = DifferenceFold(db, schema: "temp", changes: changes)
+        let latest = try HistoryBounds(db).latest.number
+        let ids = tables.map { Set($0.map(\.id)) }
+        for number in stride(from: token.number + 1, through: latest, by: 1) {
+            try fold.add(transaction: number, of: ids)
+            guard tables == nil else { continue }
+            for section in try changes.sections(of: number) where try changes.translation(section.layout) == nil {
+                let name = try changes.layout(section.layout).layout.name
+                if !lost.contains(name) { lost.append(name) }
+            }
+        }
+        for table in fold.tables { added[table.id] = try changes.columnsAdded(to: table, after: token.number) }
+    }
+
+    var subject: RevertSubject { .point(token) }
+
+    /// Tables that are not tracked any more and that the restore leaves as they are.
+    var left: [String] { lost }
+
+    func lostTables() -> [String] { [] }
+
+    func forEach(_ visit: (TrackedTables.Entry, UndoneChange) throws -> Void) throws {
+        for table in fold.tables {
+            let added = added[table.id] ?? []
+            try fold.forEachRow(of: table) { change in
+                var change = change
+                if !added.isEmpty, var old = change.old, let new = change.new {
+                    for columnIndex in added { old[columnIndex] = new[columnIndex] }
+                    change.old = old
+                    guard old != new else { return }
+                }
+                try visit(table, UndoneChange(change, token.number))
+            }
+        }
+    }
+
+    func undoes(_ transaction: HistoryTransaction) -> Bool { false }
+
+    func drop() throws { try fold.drop() }
+}

@@ -1,0 +1,87 @@
+import AnnalsCore
+import AnnalsHistory
+
+/// What a revert undoes in one row: the row before and after.
+///
+/// It is the change of one transaction, or what several transactions of one author did to the row together. Then other transactions
+/// may have changed the row between them:
+///
+/// - In another column, that is no obstacle.
+/// - In the same column, the author overwrote work of others, and nobody can say which value is right. The column is noted as
+///   interrupted, and is an obstacle.
+struct UndoneChange {
+    var change: NetChange
+    /// The columns that other transactions changed between the undone ones.
+    private(set) var interrupted: Set<Int> = []
+    /// For each column the first undone transaction that changed it. Work after it is in the way. `Int64.max` if none did.
+    private var first: [Int64]
+
+    init(_ change: NetChange, _ number: Int64) {
+        self.change = change
+        first = Array(repeating: .max, count: (change.old ?? change.new ?? []).count)
+        noteFirst(change, number)
+    }
+
+    /// The first undone transaction that changed a column.
+    func first(_ columnIndex: Int) -> Int64 { first[columnIndex] }
+
+    /// The transactions together left the row as it was.
+    var isNothing: Bool { change.old == change.new && (interrupted.isEmpty || change.old == nil) }
+
+    mutating func keepInterrupted(_ columnIndexes: Set<Int>) {
+        interrupted.formIntersection(columnIndexes)
+    }
+
+    private mutating func noteFirst(_ next: NetChange, _ number: Int64) {
+        for columnIndex in first.indices where next.hasChanged(columnIndex) {
+            first[columnIndex] = min(first[columnIndex], number)
+        }
+    }
+
+    // MARK: Several transactions
+
+    /// Adds the change of a later transaction to the same key.
+    mutating func merge(_ next: NetChange, _ number: Int64) {
+        noteFirst(next, number)
+        switch (change.new, next.old) {
+        case (nil, _?) where change.old == nil:
+            // The author's own row came and went, and this is another one.
+            self = UndoneChange(next, number)
+        case (nil, nil):
+            change.new = next.new
+            change.leftOut = []
+        case (let mine?, let found?):
+            mergeValues(next, from: mine, found)
+        case (nil, _?), (_?, nil):
+            // Another transaction inserted or deleted the row in between. Of a row that the author had inserted nothing is left then.
+            if change.old != nil { interrupted.formUnion(first.indices) }
+            change.new = next.new
+            change.leftOut = []
+        }
+    }
+
+    private mutating func mergeValues(_ next: NetChange, from mine: [Value], _ found: [Value]) {
+        var (old, new) = (change.old, next.new)
+        for columnIndex in mine.indices {
+            if next.leftOut.contains(columnIndex) {
+                new?[columnIndex] = mine[columnIndex]
+            } else if !change.hasChanged(columnIndex) {
+                old?[columnIndex] = found[columnIndex]
+            } else if !next.hasChanged(columnIndex) {
+                new?[columnIndex] = mine[columnIndex]
+            } else if mine[columnIndex] != found[columnIndex], change.old.map({ $0[columnIndex] != found[columnIndex] }) ?? true {
+                interrupted.insert(columnIndex)
+            }
+        }
+        change.leftOut.removeAll { !next.leftOut.contains($0) }
+        (change.old, change.new) = (old, new)
+    }
+}
+
+extension NetChange {
+    /// Whether the column has another value, or the row was inserted or deleted.
+    func hasChanged(_ columnIndex: Int) -> Bool {
+        guard let old, let new else { return true }
+        return old[columnIndex] != new[columnIndex]
+    }
+}
