@@ -39,23 +39,13 @@ final class RevertScope {
     /// - Throws: `AnnalsError` with code `notTracked`, or `usage` for a wrong key or an unknown column.
     init(_ part: RevertPart, _ session: MergeSession) throws {
         self.part = part
-        guard let entry = session.registry.table(named: part.table) else {
-            throw AnnalsError(
-                .notTracked, operation: "revert", "the table \(part.table) is not tracked", hint: "status() lists the tracked tables",
-                commandHint: "annals status lists the tables")
-        }
+        let entry = try NamedRow.table(part.table, in: session.registry, operation: "revert")
         self.entry = entry
         let definition = entry.definition
         rule = IdentityRule(definition)
         if let given = part.key {
-            guard given.count == definition.primaryKey.count, !given.contains(.null) else {
-                let columns = definition.primaryKey.map { definition.columns[$0].name }.joined(separator: ", ")
-                throw AnnalsError(
-                    .usage, operation: "revert", "the key of \(definition.name) is \(columns)",
-                    hint: "Give one value for each, in this order")
-            }
-            key = try zip(definition.primaryKey, given).map { try session.asStored($1, in: definition.columns[$0]) }
-            identity = .key(zip(key, rule.collations).map { IdentityRule.folded($0, collation: $1) })
+            key = try NamedRow.stored(given, of: entry, session.registry, session.db, operation: "revert")
+            identity = NamedRow.identity(of: key, rule)
         } else {
             (key, identity) = ([], nil)
         }
