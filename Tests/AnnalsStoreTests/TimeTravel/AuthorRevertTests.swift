@@ -106,7 +106,10 @@ struct UndoneChangeTests {
     }
 
     private let one = Value.integer(1)
-    private let (a, b, c, d): (Value, Value, Value, Value) = (.text("a"), .text("b"), .text("c"), .text("d"))
+    private let a = Value.text("a")
+    private let b = Value.text("b")
+    private let c = Value.text("c")
+    private let d = Value.text("d")
 
     @Test func `are one change if they follow each other`() {
         #expect(merged(([one, a], [one, b], []), ([one, b], [one, c], [])).change == NetChange(old: [one, a], new: [one, c]))
