@@ -60,6 +60,15 @@ struct DecisionTests {
                 #expect(try await shop.succeed("conflicts", store, "--unresolved", "--json").output == "")
                 try await shop.succeed("verify", store)
             }
+            // A program that gives its name does not rename its replica.
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Kyiv' WHERE id = 1;")
+            let named = "INSERT INTO annals_context(author) VALUES ('ann'); UPDATE customer SET city = 'Graz' WHERE id = 1;"
+            try await shop.shell("laptop.db", "BEGIN; \(named) DELETE FROM annals_context; COMMIT;")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            let last = try #require(try await conflicts(shop, "shop.db").last)
+            #expect(last["authors"] as? [String: String] == ["stored": "till 3", "incoming": "ann"])
+            #expect(last["replicaNames"] as? [String: String] == ["stored": "till 3", "incoming": "laptop"])
+            #expect(try await shop.succeed("conflicts", "laptop.db").lines.contains { $0.hasSuffix("Z  by ann on laptop") })
             // The author of a purged transaction is not known any more.
             try await shop.succeed("purge", "shop.db", "--before", "latest", "--force")
             let found = try #require(try await conflicts(shop, "shop.db").first)

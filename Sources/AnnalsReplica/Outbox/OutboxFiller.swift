@@ -106,10 +106,13 @@ package struct OutboxFiller {
     ) throws -> Outbox.Draft? {
         let id: Data = try row.value("id")
         guard let id = TransactionID(bytes: id) else { throw Corruption("\(OwnTables.transactions).id") }
+        let named: String? = try row.value("author")
+        // External means that no author was given, so that the author is this replica's name; see `ReplicaNames`.
+        let isNamed = origin == .external && named != nil
         let info = try TransactionInfo(
             id: id, time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")),
-            author: row.value("author") ?? author(),
-            contextName: row.value("context"), origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
+            author: named ?? author(), contextName: row.value("context"),
+            origin: isNamed ? .local : TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
         var highest: [String: Int64] = [:]

@@ -5,8 +5,8 @@ package import GRDB
 
 /// The names of the replicas of a space, as far as the log shows them.
 ///
-/// A replica gives its name as the author of transactions without one. Only transactions of other programs never have an author of their
-/// own, so only they show the name. `annals_meta` stores it for each replica.
+/// A replica gives its name as the author of transactions without one. In the log, only external transactions never have an author of
+/// their own, so only they show the name. `annals_meta` stores it for each replica.
 package enum ReplicaNames {
     private static let prefix = "named:"
     /// As many as the relay keeps of a name.
