@@ -2,7 +2,9 @@ import AnnalsCore
 import AnnalsReplica
 import AnnalsStore
 import AnnalsSync
+import AnnalsTesting
 import AnnalsWire
+import Foundation
 import GRDB
 import Testing
 

@@ -43,20 +43,37 @@ package struct Evictions {
             for (identity, slot) in slots(of: note, changes) {
                 let isNoted = identity == exactIdentity(note.row, note.rowid)
                 let account = Account(slot: slot, noted: isNoted ? note : nil, present: try presentRow.row(of: identity))
-                for eviction in account.evictions(order) {
+                let evictions = account.evictions(order)
+                let marks = try evictions.isEmpty ? [] : marks(of: note)
+                for eviction in evictions {
                     newest += 1
                     let change = RawChange(
                         id: newest, old: eviction.state.row, new: nil, oldRowid: eviction.state.rowid, precedes: eviction.precedes)
                     // Without a change that followed, the row may have been removed at any time since the last recording.
                     try writer.write(change, at: eviction.precedes.flatMap { try Double.fetchOne(time, arguments: [$0]) })
-                    // After its last change and the last attempt to replace it, the row was removed.
-                    let last = max(account.slot.edges.last?.id ?? 0, isNoted ? note.newestMark : note.mark)
-                    missed.add(newest, at: eviction.precedes ?? last + 1)
+                    missed.add(newest, at: place(of: eviction, account.slot.edges, marks))
                 }
             }
         }
         try Self.forget(db, table.id)
         return newest
+    }
+
+    /// The first raw change that can have removed a row: the one after the row's last change, and after the last attempt of a writer
+    /// to replace it. Every writer that meets the row notes it.
+    private func place(of eviction: Eviction, _ edges: [RowEdge], _ marks: [Int64]) -> Int64 {
+        let next = eviction.precedes ?? .max
+        func last(_ ids: some RandomAccessCollection<Int64>) -> Int64 { ids[..<ids.partitioningIndex { $0 >= next }].last ?? 0 }
+        return max(last(edges.lazy.map(\.id)), last(marks)) + 1
+    }
+
+    /// The newest raw changes at the times of all notes of the row, one for each writer that met it, in their order.
+    private func marks(of note: Note) throws -> [Int64] {
+        let name = StoreSchema.notesTable(table.id)
+        let sql = """
+            SELECT o.mark FROM main.\(name) AS n JOIN main.\(name) AS o ON \(isRow(of: "o", "n", "o")) WHERE n.id = ? ORDER BY o.mark
+            """
+        return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [note.id])
     }
 
     /// Deletes the notes of a column list.
@@ -65,12 +82,11 @@ package struct Evictions {
     }
 
     package struct Note {
+        package var id: Int64
         package var row: [Value]
         package var rowid: Int64?
         /// The newest raw change at the time of the first note of the row.
         package var mark: Int64
-        /// The newest raw change at the time of the last note of the row.
-        package var newestMark: Int64
     }
 
     // MARK: Reading
@@ -121,8 +137,7 @@ package struct Evictions {
         let name = StoreSchema.notesTable(table.id)
         let notes = try db.cachedStatement(
             sql: """
-                SELECT \(columns.joined(separator: ", ")), (SELECT max(l.mark) FROM main.\(name) AS l WHERE \(isRow(of: "l", "n", "o")))
-                FROM main.\(name) AS n
+                SELECT \(columns.joined(separator: ", ")) FROM main.\(name) AS n
                 WHERE NOT EXISTS (SELECT 1 FROM main.\(name) AS e WHERE \(isRow(of: "e", "n", "o")) AND e.id < n.id) ORDER BY id
                 """)
         let changes = try db.cachedStatement(sql: changesByNoteSQL)
@@ -137,9 +152,8 @@ package struct Evictions {
             let id = notes.integer(at: 0)
             let row = notes.values(at: first..<(first + table.columns.count))
             let hasNull = table.key.columnIndexes.contains { row[$0].isNull }
-            let note = Note(
-                row: row, rowid: isByRowid && hasNull ? notes.integer(at: 2) : nil, mark: notes.integer(at: 1),
-                newestMark: notes.integer(at: columns.count))
+            let rowid = isByRowid && hasNull ? notes.integer(at: 2) : nil
+            let note = Note(id: id, row: row, rowid: rowid, mark: notes.integer(at: 1))
             var ids: [Int64] = []
             while hasChange, changes.integer(at: 0) == id {
                 ids.append(changes.integer(at: 1))

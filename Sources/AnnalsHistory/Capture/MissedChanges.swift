@@ -51,6 +51,7 @@ package struct MissedChanges {
             try refer.execute(arguments: [distance, last.ids.upperBound, span.ids.lowerBound, span.ids.upperBound])
         }
         // The ids are negative until all are moved, because two rows must never have the same id.
+        let forget = try db.makeStatement(sql: "UPDATE main.\(table) SET m0 = NULL, at = NULL WHERE id = ? AND op = 3 AND m0 > ?")
         let move = try db.makeStatement(sql: "UPDATE main.\(table) SET id = -(id + ?) WHERE id BETWEEN ? AND ?")
         for (index, span) in spans.enumerated() {
             let new = placed[index].ids
@@ -58,7 +59,11 @@ package struct MissedChanges {
                 try move.execute(arguments: [new.lowerBound - span.ids.lowerBound, span.ids.lowerBound, span.ids.upperBound])
             }
             let end = new.upperBound - Int64(added[index].count)
-            for (offset, id) in added[index].enumerated() { try move.execute(arguments: [end + Int64(offset) + 1 - id, id, id]) }
+            for (offset, id) in added[index].enumerated() {
+                // The change that it precedes may be another writer's.
+                try forget.execute(arguments: [id, new.upperBound])
+                try move.execute(arguments: [end + Int64(offset) + 1 - id, id, id])
+            }
         }
         try db.execute(sql: "UPDATE main.\(table) SET id = -id WHERE id < 0")
         return placed

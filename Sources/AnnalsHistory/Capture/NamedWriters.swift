@@ -167,6 +167,12 @@ package struct NamedWriters {
         }
     }
 
+    /// Removes the view with its triggers, if it is Annals' own.
+    static func removeView(_ db: Database) throws {
+        let sql = try String.fetchOne(db, sql: "SELECT sql FROM main.sqlite_master WHERE type = 'view' AND name = '\(viewName)'")
+        if let sql, owns("view", viewName, sql: sql) { try db.execute(sql: "DROP VIEW main.\(viewName)") }
+    }
+
     // MARK: For capture
 
     /// A subexpression for the last raw change of a column list at the newest moment.

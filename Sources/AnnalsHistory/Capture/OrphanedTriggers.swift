@@ -40,7 +40,9 @@ package struct OrphanedTriggers {
         }
     }
 
+    /// Removes the triggers, and the view that other programs kept.
     package func remove(_ db: Database) throws {
+        if try !StoreSchema.exists(db) { try NamedWriters.removeView(db) }
         for name in names.values.joined() { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(name)") }
     }
 }

@@ -136,7 +136,7 @@ struct HistoryStepsTests {
         let number = try #require(try store.external("INSERT INTO t VALUES(1, 'x'); UPDATE t SET a = 'y'; INSERT INTO u VALUES(1)"))
         try store.external("ALTER TABLE t RENAME COLUMN a TO label; ALTER TABLE t ADD COLUMN more DEFAULT 3;")
         let later = try #require(try store.external("UPDATE t SET label = 'z', more = 4"))
-        #expect(try store.steps(number).map(brief) == ["+ t(1): 1 'x'", "~ t(1): label 'x'→'y'", "+ u(1): 1"])
+        #expect(try store.steps(number).map(brief) == ["+ u(1): 1", "+ t(1): 1 'x'", "~ t(1): label 'x'→'y'"])
         #expect(try store.steps(later).map(brief) == ["~ t(1): label 'y'→'z' more 3→4"])
     }
 

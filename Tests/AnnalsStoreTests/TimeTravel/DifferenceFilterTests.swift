@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsRows
 import Testing
 

@@ -6,6 +6,7 @@ import Testing
 
 @testable import AnnalsHistory
 @testable import AnnalsRows
+import AnnalsSchema
 @testable import AnnalsStore
 
 @Suite("Restoring the rows of a point of history, in place")

@@ -109,9 +109,15 @@ struct StoreExamples {
         #expect(id == noted)
     }
 
+    private func newest(_ store: Store) async throws -> Int64 {
+        var number: Int64 = 0
+        for try await transaction in store.history(HistoryRequest()) { number = transaction.number }
+        return number
+    }
+
     private func undo(_ store: Store, yesterday: HistoryToken) async throws {
         try await store.write(author: "till 3") { db in try db.execute(sql: "UPDATE customer SET name = 'V.' WHERE id = 7") }
-        let number = try await store.latestToken().number
+        let number = try await newest(store)
         for try await transaction in store.history(HistoryRequest().authors("till 3")) where transaction.number == number {
             let part = RevertPart(table: "customer", key: [.integer(7)], columns: ["name"])
             try await store.revert(transaction: transaction.number, part: part)
@@ -123,8 +129,9 @@ struct StoreExamples {
         }
         try await store.write { db in try db.execute(sql: "UPDATE customer SET name = 'W.' WHERE id = 7") }
         try await store.write { db in try db.execute(sql: "UPDATE customer SET name = 'X.' WHERE id = 7") }
+        let earlier = try await newest(store) - 1
         do {
-            try await store.revert(transaction: store.latestToken().number - 1)
+            try await store.revert(transaction: earlier)
             Issue.record("the later transaction is in the way")
         } catch let error as AnnalsError {
             guard let refusal = error.underlying as? RevertRefusal else { throw error }
