@@ -33,7 +33,8 @@ struct WholeStoryTests {
             let names = try await shop.succeed("relay", "replicas", "--data", "relay-data", "--space", "shop", "--json").objects()
                 .compactMap { $0["name"] as? String }.sorted()
             #expect(names.count == 2 && names[0].hasSuffix("/laptop.db") && names[1].hasSuffix("/shop.db"), "\(names)")
-            let authors = try await shop.succeed("history", "shop.db", "--origin", "imported", "--json").objects().map { $0["author"] as? String }
+            let imported = try await shop.succeed("history", "shop.db", "--origin", "imported", "--json").objects()
+            let authors = imported.map { $0["author"] as? String }
             #expect(authors == [names[0]])
         }
     }

@@ -28,7 +28,8 @@ package enum OwnObjects {
             return try Row.fetchAll(db, sql: sql, arguments: [type]).compactMap { row -> (object: Object, isOwn: Bool)? in
                 let (name, table): (String, String) = try (row.value("name"), row.value("tbl_name"))
                 guard StoreSchema.isOwnName(name) else { return nil }
-                return try (Object(type: type, name: name), isOwn(type, name, of: table) || NamedWriters.owns(type, name, sql: row.value("sql")))
+                let isOwn = try isOwn(type, name, of: table) || NamedWriters.owns(type, name, sql: row.value("sql"))
+                return (Object(type: type, name: name), isOwn)
             }
         }
     }

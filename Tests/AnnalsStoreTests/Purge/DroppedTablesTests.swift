@@ -54,7 +54,7 @@ import Testing
     @Test func `track begins a new history, and says so`() async throws {
         let shop = try shop()
         #expect(try await shop.store.track(.all, options: .init(isDryRun: true)).hadLostHistory)
-        #expect(try schema(shop).count == 12)
+        #expect(try schema(shop).count == 15)
         let report = try await shop.store.track(.all)
         #expect(report.hadLostHistory)
         #expect(report.tables.map(\.isTracked) == [true, true])
