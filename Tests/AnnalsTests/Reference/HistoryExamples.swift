@@ -23,6 +23,9 @@ struct HistoryExamples {
             let reader = try HistoryReader(db)
             try reader.forEachTransaction(HistoryRequest(after: token)) { transaction in
                 try reader.forEachChange(in: transaction) { change in print(change.table, change.kind, change.key) }
+                return true
+            }
+            try reader.forEachTransaction(HistoryRequest(after: token)) { transaction in
                 try reader.forEachStep(in: transaction) { step in print(step.time ?? transaction.timestamp, step.change.kind) }
                 return true
             }
