@@ -98,7 +98,10 @@ struct ReadmeTests {
     /// Runs commands in a shell. The relay takes a free port and prints it. The next command waits until the relay listens.
     private static func run(_ commands: [String], in shop: Workshop) async throws -> Outcome {
         let script = commands.map { command in
-            guard command.hasSuffix("&") else { return command.replacing("http://127.0.0.1:8640", with: "$relay") }
+            guard command.hasSuffix("&") else {
+                return command.replacing("http://127.0.0.1:8640", with: "$relay").replacing(
+                    "localhost:8640", with: "localhost:${relay##*:}")
+            }
             return """
                 \(command.dropLast().replacing("127.0.0.1:8640", with: "127.0.0.1:0"))> relay.out &
                 until grep -q listening relay.out; do kill -0 $!; sleep 0.05; done
@@ -110,6 +113,38 @@ struct ReadmeTests {
         return try await Program.run(
             "bash", ["-c", "set -eu; trap 'kill $(jobs -p)' EXIT\n" + script.joined(separator: "\n")], in: shop.path,
             environment: ["PATH": path])
+    }
+
+    @Test("the page about who changed a cell has commands that answer")
+    func whoChangedThis() async throws {
+        let page = try TestedPage("Documentation/who-changed-this.md")
+        let commands = ["Begin", "Two people write", "Who wrote the value that is there now", "What was there in between"]
+        try await Workshop.with { shop in
+            let outcome = try await Self.run(commands.flatMap { try page.commands(in: $0) }, in: shop)
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            for text in ["bob", "price 300 → 350", "price 350 → 30", "name 'Coffee' → 'Espresso'"] {
+                #expect(outcome.output.contains(text), "\(text): \(outcome.output)")
+            }
+            let past = try page.commands(in: "The rows at some time")
+            let difference = try await Self.run([past[0]], in: shop)
+            #expect(difference.status == 1 && difference.output.contains("price 300 → 30"), "\(difference.output)")
+            let undone = try await Self.run(past.dropFirst() + page.commands(in: "Undo it"), in: shop)
+            #expect(undone.status == 0, "\(undone.errors)")
+            #expect(try await shop.shell("shop.db", "SELECT * FROM product") == "1|Tea|350\n2|Espresso|450")
+            #expect(try await shop.shell("then.db", "SELECT price FROM product WHERE id = 1") == "350")
+        }
+    }
+
+    @Test("the page about the first relay has commands that work as they stand")
+    func firstRelay() async throws {
+        let commands = try TestedPage("Documentation/first-relay.md").commands(before: "If something is wrong")
+        #expect(commands.count > 8)
+        try await Workshop.with { shop in
+            let outcome = try await Self.run(commands, in: shop)
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            try await shop.expectEqual("shop.db", "laptop.db")
+            #expect(try await shop.shell("shop.db", "SELECT price FROM product") == "350")
+        }
     }
 
     @Test("the tutorial has commands of time travel that do what it says")

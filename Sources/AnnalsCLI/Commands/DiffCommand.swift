@@ -10,8 +10,8 @@ struct DiffCommand: AsyncParsableCommand {
         abstract: "Show the rows that differ between two points of history; exit status 1 if any do.",
         discussion: """
             A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. A date before history \
-            began is refused, because nobody knows the rows of that time. The command shows the net difference from the first to the second point; the second may be the older one. A row that changed and changed back \
-            is not shown. Rows are compared by key, in the current tables and columns.
+            began is refused, because nobody knows the rows of that time. The command shows the net difference from the first to \
+            the second point; the second may be the older one. A row that changed and changed back is not shown. Rows are compared by key, in the current tables and columns.
 
             --table, --key and --column restrict the output, and the exit status with it. KEY is as for annals blame; for a compound \
             key give --key once for each value, in the key's order. With --column a row is shown if it was inserted, deleted or \
@@ -56,20 +56,20 @@ struct DiffCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        let (from, to) = (try await store.token(named: from), try await store.token(named: to))
+        let (from, to) = (try await store.point(named: from), try await store.point(named: to))
         let count = sql ? try await printSQL(store, from, to, console) : try await printRows(store, from, to, console)
         if !sql, !output.json { console.print(Self.summary(count, from, to)) }
         if count.total > 0 { throw CheckFailed() }
     }
 
-    private func printSQL(_ store: Store, _ from: HistoryToken, _ to: HistoryToken, _ console: Console) async throws -> DifferenceCount {
+    private func printSQL(_ store: Store, _ from: HistoryPoint, _ to: HistoryPoint, _ console: Console) async throws -> DifferenceCount {
         try await store.diffSQL(from: from, to: to, only: filter) { text in
             if console.isClosed { throw CheckFailed() }
             console.sink.write(text)
         }
     }
 
-    private func printRows(_ store: Store, _ from: HistoryToken, _ to: HistoryToken, _ console: Console) async throws -> DifferenceCount {
+    private func printRows(_ store: Store, _ from: HistoryPoint, _ to: HistoryPoint, _ console: Console) async throws -> DifferenceCount {
         let print = HistoryPrint(console: console, json: output.json, values: true)
         return try await store.diff(from: from, to: to, only: filter) { change in
             if console.isClosed { throw CheckFailed() }
@@ -77,7 +77,7 @@ struct DiffCommand: AsyncParsableCommand {
         }
     }
 
-    private static func summary(_ count: DifferenceCount, _ from: HistoryToken, _ to: HistoryToken) -> String {
+    private static func summary(_ count: DifferenceCount, _ from: HistoryPoint, _ to: HistoryPoint) -> String {
         guard count.total > 0 else { return "no row differs between \(from) and \(to)" }
         return "from \(from) to \(to): \(count.inserted) inserted, \(count.updated) updated, \(count.deleted) deleted"
     }

@@ -12,7 +12,9 @@ struct ReplayCommand: AsyncParsableCommand {
         abstract: "Write an earlier state of a store or a space into a new file.",
         discussion: """
             A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. A date before history \
-            began is refused, because nobody knows the rows of that time. The new file is an ordinary database without Annals' tables. It appears only when it is complete.
+            began is refused, because nobody knows the rows of that time. A date between two commits of other programs gives the \
+            rows between them, also if history has both commits in one transaction. The new file is an ordinary database without \
+            Annals' tables. It appears only when it is complete.
 
             Examples:
               annals replay shop.db --to 12 --output yesterday.db
@@ -61,22 +63,24 @@ struct ReplayCommand: AsyncParsableCommand {
 
     private func replay(_ store: Store, _ name: String) async throws {
         let console = output.console
-        let token = try await store.token(named: to)
+        let point = try await store.point(named: to)
         let (path, force) = (file, force)
         let outcome = try await Progress.during("replaying", on: console) { progress in
-            try await store.replay(to: token, output: path, force: force) { progress.report(done: $0, of: $1) }
+            try await store.replay(to: point, output: path, force: force) { progress.report(done: $0, of: $1) }
         }
         if output.json {
             console.print(
                 .object([
-                    "store": .text(name), "token": .text(outcome.token.description), "output": .text(file),
+                    "store": .text(name), "token": .text(outcome.token.description),
+                    "moment": point.milliseconds.map { .text(Timestamp.text($0)) } ?? .null,
+                    "output": .text(file),
                     "transactionsUndone": .integer(outcome.transactions), "rowsUndone": .integer(outcome.rows),
                     "notes": .array(outcome.notes.map { .text($0) }),
                 ]))
             return
         }
         console.print(
-            "\(file) contains \(name) as it was at \(outcome.token): \(Count.of(outcome.transactions, "transaction")) undone")
+            "\(file) contains \(name) as it was at \(point): \(Count.of(outcome.transactions, "transaction")) undone")
         for note in outcome.notes { console.note("annals: note: \(PrintableText.of(note))") }
     }
 

@@ -34,10 +34,14 @@ struct RestoreCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        let token = try await store.token(named: to)
-        let head = JSON.object(["store": .text(argument.store), "token": .text(token.description), "dryRun": .bool(dryRun)])
+        let point = try await store.point(named: to)
+        let head = JSON.object([
+            "store": .text(argument.store), "token": .text(point.token.description),
+            "moment": point.milliseconds.map { .text(Timestamp.text($0)) } ?? .null,
+            "dryRun": .bool(dryRun),
+        ])
         let rows = ChangedRowsPrint(console: console, json: output.json, head: head, isTrial: dryRun)
-        let outcome = try await store.restore(to: token, tables: tables, isTrial: dryRun, visit: dryRun ? rows.visit : nil)
+        let outcome = try await store.restore(to: point, tables: tables, isTrial: dryRun, visit: dryRun ? rows.visit : nil)
         if output.json {
             rows.finishJSON([
                 "number": outcome.number.map { .integer($0) } ?? .null, "inserted": .integer(outcome.rows.inserted),
@@ -47,15 +51,15 @@ struct RestoreCommand: AsyncParsableCommand {
             return
         }
         rows.finishText()
-        console.print(summary(outcome))
+        console.print(summary(outcome, point))
         for note in outcome.notes { console.note("annals: note: \(PrintableText.of(note))") }
     }
 
-    private func summary(_ outcome: RestoreOutcome) -> String {
+    private func summary(_ outcome: RestoreOutcome, _ point: HistoryPoint) -> String {
         let rows = outcome.rows
-        guard rows.total > 0 else { return "the rows are those of \(outcome.token) already; nothing to restore" }
+        guard rows.total > 0 else { return "the rows are those of \(point) already; nothing to restore" }
         let counts = "\(rows.inserted) inserted, \(rows.updated) updated, \(rows.deleted) deleted"
-        if dryRun { return "the rows of \(outcome.token) can be restored: \(counts)" }
-        return "the rows of \(outcome.token) are restored by \(outcome.number.map(String.init) ?? "none"): \(counts)"
+        if dryRun { return "the rows of \(point) can be restored: \(counts)" }
+        return "the rows of \(point) are restored by \(outcome.number.map(String.init) ?? "none"): \(counts)"
     }
 }

@@ -38,6 +38,12 @@ package struct Evictions {
         let presentRow = try PresentRow(db, table, present)
         let writer = try RawChangeWriter(db, table)
         let time = try db.cachedStatement(sql: "SELECT at FROM main.\(StoreSchema.changesTable(table.id)) WHERE id = ?")
+        var known: Bool?
+        func hasOtherKeys() throws -> Bool {
+            let found = try known ?? SchemaReader(db).table(present.name).map { !$0.uniqueIndexes.isEmpty } ?? true
+            known = found
+            return found
+        }
         try forEachNote { note, changes in
             let changes = try changes.compactMap { try reader.change($0) }
             for (identity, slot) in slots(of: note, changes) {
@@ -49,9 +55,14 @@ package struct Evictions {
                     newest += 1
                     let change = RawChange(
                         id: newest, old: eviction.state.row, new: nil, oldRowid: eviction.state.rowid, precedes: eviction.precedes)
-                    // Without a change that followed, the row may have been removed at any time since the last recording.
-                    try writer.write(change, at: eviction.precedes.flatMap { try Double.fetchOne(time, arguments: [$0]) })
-                    missed.add(newest, at: place(of: eviction, account.slot.edges, marks))
+                    let place = place(of: eviction, account.slot.edges, marks)
+                    missed.add(newest, at: place)
+                    // The row was removed when the next row with its key came, or by a row with another key at an unknown time.
+                    guard let next = eviction.precedes, try place >= next || !hasOtherKeys() else {
+                        try writer.write(change, at: nil)
+                        continue
+                    }
+                    try writer.write(change, at: Double.fetchOne(time, arguments: [next]))
                 }
             }
         }

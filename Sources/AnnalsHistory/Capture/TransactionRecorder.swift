@@ -238,6 +238,9 @@ enum JulianDay {
         Int64(exactly: ((day - 2_440_587.5) * 86_400_000).rounded()) ?? 0
     }
 
+    /// The day at which a millisecond since 1970 ends, if times are rounded to milliseconds.
+    static func end(ofMillisecond milliseconds: Int64) -> Double { 2_440_587.5 + (Double(milliseconds) + 0.5) / 86_400_000 }
+
     /// The first day after the year 9999, where SQLite's dates end.
     private static let end = 5_373_484.5
 

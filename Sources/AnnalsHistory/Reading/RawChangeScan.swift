@@ -66,27 +66,30 @@ final class RawChangeScan {
 
     /// Visits all raw changes of the section with their times, in the order in which they happened.
     ///
-    /// A delete that a REPLACE made was written last. It comes directly before the change that it precedes, with that change's time.
+    /// A delete that a REPLACE made was written last. It comes directly before the change that it precedes.
     /// SQLite sorts such deletes, on disk if there are many, so memory does not grow with the section.
     func forEachStep(_ section: NetChanges.Section, _ visit: (RawChange, Date?) throws -> Void) throws {
         let placed = try placedRows.get()
         placed.bind(1, section.first)
         placed.bind(2, section.last)
         defer { placed.reset() }
-        var waiting = try placed.step() ? columns.change(.delete, placed) : nil
-        func passPlaced(upTo id: Int64, at time: Date?) throws {
-            while let delete = waiting, let next = delete.precedes, next <= id {
-                try visit(delete, next == id ? time : nil)
-                waiting = try placed.step() ? columns.change(.delete, placed) : nil
+        func nextPlaced() throws -> (RawChange, Date?)? {
+            try placed.step() ? (columns.change(.delete, placed), columns.time(placed)) : nil
+        }
+        var waiting = try nextPlaced()
+        func passPlaced(upTo id: Int64) throws {
+            while let (delete, time) = waiting, let next = delete.precedes, next <= id {
+                try visit(delete, time)
+                waiting = try nextPlaced()
             }
         }
         let rows = try timedRows.get()
         try forEach(rows, section) { operation in
             let (change, time) = (columns.change(operation, rows), columns.time(rows))
-            try passPlaced(upTo: change.id, at: time)
+            try passPlaced(upTo: change.id)
             try visit(change, time)
         }
-        try passPlaced(upTo: .max, at: nil)
+        try passPlaced(upTo: .max)
     }
 
     /// A condition: the raw change is a delete that precedes another change.
@@ -124,6 +127,8 @@ final class RawChangeScan {
             guard let operation = StoreSchema.Operation(rawValue: statement.integer(RawChangeColumns.operation)) else {
                 throw Corruption("a raw change of \(layout.name)")
             }
+            // Such a delete happened before the section begins, if the section is the end of a transaction.
+            if operation == .delete, !statement.isNull(columns.firstMask), statement.integer(columns.firstMask) < section.first { continue }
             try body(operation)
         }
     }

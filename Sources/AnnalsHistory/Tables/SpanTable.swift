@@ -69,6 +69,18 @@ package struct SpanTable {
         try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: arguments)
     }
 
+    /// Whether a transaction has a raw change in one of these column lists that was written at or before a time, in milliseconds since
+    /// 1970.
+    func hasChange(in number: Int64, lists: [Int64], upTo milliseconds: Int64) throws -> Bool {
+        try lists.contains { list in
+            try self.number(
+                """
+                SELECT 1 FROM main.annals_spans AS s JOIN main.\(StoreSchema.changesTable(list)) AS c ON c.id BETWEEN s.first AND s.last
+                WHERE s.table_id = ? AND s.number = ? AND c.at < ? LIMIT 1
+                """, [list, number, JulianDay.end(ofMillisecond: milliseconds)]) != nil
+        }
+    }
+
     // MARK: Statements for loops
 
     /// `first` and `last` of list ?1 in transaction ?2.

@@ -62,6 +62,12 @@ package struct TransactionTable {
             "SELECT EXISTS (SELECT 1 FROM main.annals_transactions WHERE number > ? AND origin = ?)", [number, origin.rawValue]) == 1
     }
 
+    package func numbers(of origin: TransactionOrigin, after number: Int64) throws -> [Int64] {
+        try Int64.fetchAll(
+            db, sql: "SELECT number FROM main.annals_transactions WHERE number > ? AND origin = ? ORDER BY number",
+            arguments: [number, origin.rawValue])
+    }
+
     private func number(_ sql: String, _ arguments: StatementArguments = []) throws -> Int64? {
         try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: arguments)
     }

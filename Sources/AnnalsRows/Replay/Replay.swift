@@ -23,14 +23,14 @@ public enum Replay {
         public var notes: [String]
     }
 
-    /// Writes the store as it was at `token` to a new file.
+    /// Writes the store as it was at `point` to a new file.
     ///
     /// Call it outside a transaction, on a connection that may write, because the new file is attached to the connection. The
     /// writes of other programs are recorded first. Then one read transaction reads the store, so other programs can write.
     ///
     /// - Parameters:
     ///   - db: A connection to the store.
-    ///   - token: The point of history.
+    ///   - point: The point of history.
     ///   - path: The new file.
     ///   - force: Replaces an existing file.
     ///   - environment: The clock and identities. Tests give their own.
@@ -39,7 +39,7 @@ public enum Replay {
     ///   `tokenUnknown`, `schemaRefused` if the schema needs a function, collation or module that this program does not have, or
     ///   `diverged` if the rows differ from history. Then no file is left.
     package static func write(
-        _ db: Database, to token: HistoryToken, output path: String, force: Bool = false, environment: CaptureEnvironment = .system,
+        _ db: Database, to point: HistoryPoint, output path: String, force: Bool = false, environment: CaptureEnvironment = .system,
         progress: (_ done: Int64, _ of: Int64) throws -> Void = { _, _ in }
     ) throws -> Outcome {
         let file = try OutputFile(path, source: db.mainFile, mayReplace: force, operation: "replay")
@@ -47,7 +47,7 @@ public enum Replay {
         var isFilling = false
         do {
             let outcome = try withConnection(db, attaching: file.temporaryPath) {
-                try fill(db, token, environment, { isFilling = true }, progress)
+                try fill(db, point, environment, { isFilling = true }, progress)
             }
             try file.finish()
             return outcome
@@ -81,7 +81,7 @@ public enum Replay {
     }
 
     private static func fill(
-        _ db: Database, _ token: HistoryToken, _ environment: CaptureEnvironment, _ begin: () -> Void,
+        _ db: Database, _ point: HistoryPoint, _ environment: CaptureEnvironment, _ begin: () -> Void,
         _ progress: (Int64, Int64) throws -> Void
     ) throws -> Outcome {
         let pageSize = try Int.fetchOne(db, sql: "PRAGMA main.page_size") ?? 0
@@ -93,7 +93,8 @@ public enum Replay {
                 PRAGMA \(SchemaCopy.target).secure_delete = ON;
                 PRAGMA \(SchemaCopy.target).cache_size = \(-ReplayLimits.cacheKibibytes);
                 """)
-        var outcome = Outcome(token: token, transactions: 0, rows: 0, notes: [])
+        let token = point.token
+        var outcome = Outcome(token: token, transactions: 0, rows: 0, notes: point.note.map { [$0] } ?? [])
         try RecordedRead.run(db, environment) {
             begin()
             let bounds = try HistoryBounds(db)
@@ -108,8 +109,12 @@ public enum Replay {
             outcome.rows += try copy.move(.back, through: changes.unrecordedParts())
             let all = bounds.latest.number - token.number
             for number in stride(from: bounds.latest.number, to: token.number, by: -1) {
-                outcome.rows += try copy.move(.back, through: number)
-                outcome.transactions += 1
+                if number == point.dividedTransaction {
+                    outcome.rows += try copy.move(.back, through: changes.parts(after: point))
+                } else {
+                    outcome.rows += try copy.move(.back, through: number)
+                    outcome.transactions += 1
+                }
                 try progress(bounds.latest.number - number + 1, all)
             }
             try schema.makeRest { outcome.notes.append("\($0.message); it was left out") }

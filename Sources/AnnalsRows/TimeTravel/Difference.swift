@@ -51,7 +51,7 @@ package struct Difference {
     ///
     /// - Throws: `AnnalsError` with code `notTracked` or `usage` if the filter does not fit the tables.
     package func forEachChange(
-        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter(), _ visit: (HistoryChange) throws -> Void
+        from: HistoryPoint, to: HistoryPoint, only filter: DifferenceFilter = DifferenceFilter(), _ visit: (HistoryChange) throws -> Void
     ) throws -> DifferenceCount {
         try folded(from, to, filter) { folded in
             var count = DifferenceCount()
@@ -73,7 +73,7 @@ package struct Difference {
     ///
     /// - Throws: `AnnalsError` with code `usage` for a filter with columns, because an inserted row has all its columns.
     package func writeSQL(
-        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter(), _ write: (String) throws -> Void
+        from: HistoryPoint, to: HistoryPoint, only filter: DifferenceFilter = DifferenceFilter(), _ write: (String) throws -> Void
     ) throws -> DifferenceCount {
         guard filter.columns.isEmpty else {
             throw AnnalsError(
@@ -100,7 +100,7 @@ package struct Difference {
     }
 
     private func folded<T>(
-        _ from: HistoryToken, _ to: HistoryToken, _ filter: DifferenceFilter, _ body: (Folded) throws -> T
+        _ from: HistoryPoint, _ to: HistoryPoint, _ filter: DifferenceFilter, _ body: (Folded) throws -> T
     ) throws -> T {
         try Replay.withConnection(db, attaching: "") {
             try db.execute(
@@ -112,14 +112,20 @@ package struct Difference {
                     """)
             let (rows, chosen) = try RecordedRead.run(db, environment) {
                 let bounds = try HistoryBounds(db)
-                let ends = try [bounds.check(from).number, bounds.check(to).number].sorted()
+                for point in [from, to] { try bounds.check(point.token) }
+                let (first, last) = from.isAfter(to) ? (to, from) : (from, to)
                 let tables = try TrackedTables.load(db)
                 let chosen = try ChosenDifference(filter, tables, db)
                 let rows = try DifferenceFold(db, schema: SchemaCopy.target, changes: NetChanges(db, tables: tables), chosen: chosen)
-                for number in stride(from: ends[0] + 1, through: ends[1], by: 1) { try rows.add(transaction: number) }
+                try rows.add(after: first)
+                let next = (first.dividedTransaction ?? first.token.number) + 1
+                for number in stride(from: next, through: last.dividedTransaction ?? last.token.number, by: 1) {
+                    try rows.add(transaction: number)
+                }
+                try rows.add(after: last, isUndone: true)
                 return (rows, chosen)
             }
-            return try body(Folded(rows: rows, chosen: chosen, isBackward: to.number < from.number))
+            return try body(Folded(rows: rows, chosen: chosen, isBackward: from.isAfter(to)))
         }
     }
 }

@@ -35,9 +35,23 @@ final class DifferenceFold {
     ///
     /// - Parameter ids: the ids of the tables whose changes are added; nil for all.
     package func add(transaction number: Int64, of ids: Set<Int64>? = nil) throws {
-        for part in try changes.parts(of: number) where (chosen?.holds(part.entry) ?? true) && (ids?.contains(part.entry.id) ?? true) {
+        try add(changes.parts(of: number), number, of: ids)
+    }
+
+    /// Adds what the divided transaction of a point did after the point. If `isUndone`, it is undone, after the transaction was added.
+    func add(after point: HistoryPoint, of ids: Set<Int64>? = nil, isUndone: Bool = false) throws {
+        guard let number = point.dividedTransaction else { return }
+        try add(changes.parts(after: point), isUndone ? number + 1 : number, of: ids, isUndone: isUndone)
+    }
+
+    private func add(_ parts: [NetChanges.Part], _ number: Int64, of ids: Set<Int64>?, isUndone: Bool = false) throws {
+        for part in parts where (chosen?.holds(part.entry) ?? true) && (ids?.contains(part.entry.id) ?? true) {
             let table = try gathered(part.entry)
-            try changes.forEachRow(in: part) { try table.add($0, number) }
+            try changes.forEachRow(in: part) { change in
+                var change = change
+                if isUndone { (change.old, change.new) = (change.new, change.old) }
+                try table.add(change, number)
+            }
         }
     }
 

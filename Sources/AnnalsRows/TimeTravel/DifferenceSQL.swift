@@ -50,7 +50,7 @@ struct DifferenceSQL {
 
     // MARK: Before and after the rows
 
-    package func head(from: HistoryToken, to: HistoryToken) -> String {
+    package func head(from: HistoryPoint, to: HistoryPoint) -> String {
         """
         -- Turns the store as it was at \(from) into the store as it was at \(to).
         PRAGMA foreign_keys = OFF;

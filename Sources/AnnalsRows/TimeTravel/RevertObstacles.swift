@@ -137,6 +137,9 @@ extension RevertRefusal {
 
     private func wordsToRevertFirst(_ db: Database) throws -> String {
         guard !transactions.isEmpty else { return "" }
+        if let rebase = transactions.first(where: { $0.origin == .rebase }) {
+            return "a rebase repeated this work, so revert its transaction \(rebase.number) instead, or "
+        }
         let named = try transactions.prefix(RevertLimits.transactionsInHint).map { transaction in
             let seconds = Double(transaction.timestamp.milliseconds(rounded: .down)) / 1_000
             let sql = "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ?, 'unixepoch')"

@@ -6,6 +6,8 @@ import GRDB
 /// What a revert undoes. `Reverting` visits it twice, once for each pass.
 protocol RevertSource: AnyObject {
     var subject: RevertSubject { get }
+    /// The first transaction that is undone; nil if everything after a point is.
+    var first: Int64? { get }
     /// Names of tables that the subject changed and that have no history now.
     func lostTables() throws -> [String]
     func forEach(_ visit: (TrackedTables.Entry, UndoneChange) throws -> Void) throws
@@ -19,7 +21,7 @@ protocol RevertSource: AnyObject {
 enum RevertSubject: Hashable, Sendable {
     case transaction(Int64)
     case author(String)
-    case point(HistoryToken)
+    case point(HistoryPoint)
 
     var operation: String {
         if case .point = self { "restore" } else { "revert" }
@@ -29,7 +31,7 @@ enum RevertSubject: Hashable, Sendable {
         switch self {
         case .transaction(let number): "transaction \(number)"
         case .author(let name): "the work of \(name)"
-        case .point(let token): "the rows of \(token)"
+        case .point(let point): "the rows of \(point)"
         }
     }
 
@@ -52,6 +54,7 @@ final class RevertedTransaction: RevertSource {
     }
 
     var subject: RevertSubject { .transaction(number) }
+    var first: Int64? { number }
 
     func lostTables() throws -> [String] {
         guard table == nil else { return [] }
@@ -110,6 +113,7 @@ final class RevertedWork: RevertSource {
     }
 
     var subject: RevertSubject { .author(author) }
+    var first: Int64? { range.lowerBound }
 
     func lostTables() -> [String] { lost }
 
@@ -142,7 +146,7 @@ final class RevertedWork: RevertSource {
 
 /// The rows that differ between a point of history and now.
 final class RestoredRows: RevertSource {
-    private let token: HistoryToken
+    private let point: HistoryPoint
     private let changes: NetChanges
     private let fold: DifferenceFold
     /// For each table, the columns that it got after the point.
@@ -150,24 +154,29 @@ final class RestoredRows: RevertSource {
     private var lost: [String] = []
 
     /// - Parameter tables: the tables to restore; nil for all.
-    init(_ db: Database, _ changes: NetChanges, to token: HistoryToken, of tables: [TrackedTables.Entry]?) throws {
-        self.token = token
+    init(_ db: Database, _ changes: NetChanges, to point: HistoryPoint, of tables: [TrackedTables.Entry]?) throws {
+        self.point = point
         self.changes = changes
         fold = DifferenceFold(db, schema: "temp", changes: changes)
         let latest = try HistoryBounds(db).latest.number
         let ids = tables.map { Set($0.map(\.id)) }
-        for number in stride(from: token.number + 1, through: latest, by: 1) {
-            try fold.add(transaction: number, of: ids)
+        for number in stride(from: point.token.number + 1, through: latest, by: 1) {
+            if number == point.dividedTransaction {
+                try fold.add(after: point, of: ids)
+            } else {
+                try fold.add(transaction: number, of: ids)
+            }
             guard tables == nil else { continue }
             for section in try changes.sections(of: number) where try changes.translation(section.layout) == nil {
                 let name = try changes.layout(section.layout).layout.name
                 if !lost.contains(name) { lost.append(name) }
             }
         }
-        for table in fold.tables { added[table.id] = try changes.columnsAdded(to: table, after: token.number) }
+        for table in fold.tables { added[table.id] = try changes.columnsAdded(to: table, after: point.token.number) }
     }
 
-    var subject: RevertSubject { .point(token) }
+    var subject: RevertSubject { .point(point) }
+    var first: Int64? { nil }
 
     /// Tables that are not tracked any more and that the restore leaves as they are.
     var left: [String] { lost }
@@ -184,7 +193,7 @@ final class RestoredRows: RevertSource {
                     change.old = old
                     guard old != new else { return }
                 }
-                try visit(table, UndoneChange(change, token.number))
+                try visit(table, UndoneChange(change, point.token.number))
             }
         }
     }

@@ -60,7 +60,7 @@ package final class Reverting {
     ///
     /// - Parameter names: the tables; empty for all.
     /// - Throws: `AnnalsError` with code `notTracked` for an unknown table.
-    package init(_ db: Database, tables: TrackedTables, to token: HistoryToken, of names: [String]) throws {
+    package init(_ db: Database, tables: TrackedTables, to point: HistoryPoint, of names: [String]) throws {
         (session, changes) = (MergeSession(db, registry: tables), try NetChanges(db, tables: tables))
         let entries = try names.map { name in
             guard let entry = tables.table(named: name) else {
@@ -70,13 +70,14 @@ package final class Reverting {
             }
             return entry
         }
-        let rows = try RestoredRows(db, changes, to: token, of: names.isEmpty ? nil : entries)
+        let rows = try RestoredRows(db, changes, to: point, of: names.isEmpty ? nil : entries)
         source = rows
         (left, restored) = (rows.left, names.isEmpty ? nil : entries.map(\.definition.name))
         scope = nil
         isForced = false
     }
 
+    private lazy var rebased = Result { try source.first.map { try RebasedRows(session.db, changes, after: $0) } }
     /// The number of reverted transactions.
     package private(set) var transactions = 1
     /// Tables without history now, which a restore leaves as they are.
@@ -122,7 +123,10 @@ package final class Reverting {
 
     private func forEachRow(counts: Bool, _ visit: (TrackedTables.Entry, RowTable, UndoneChange) throws -> Void) throws {
         var last: (id: Int64, table: RowTable)?
+        let rebased = try rebased.get()
         try source.forEach { entry, undone in
+            var undone = undone
+            if let rebased, rebased.hold(undone.change, of: entry) { undone.interrupt() }
             guard let undone = scope.map({ $0.part(of: undone, counts: counts) }) ?? undone else { return }
             let known = last?.id == entry.id ? last?.table : nil
             let table = try known ?? session.table(named: entry.definition.name)

@@ -32,6 +32,11 @@ struct UndoneChange {
         interrupted.formIntersection(columnIndexes)
     }
 
+    /// Others may have changed all columns of the change after it.
+    mutating func interrupt() {
+        interrupted.formUnion(first.indices.filter { first[$0] != .max })
+    }
+
     private mutating func noteFirst(_ next: NetChange, _ number: Int64) {
         for columnIndex in first.indices where next.hasChanged(columnIndex) {
             first[columnIndex] = min(first[columnIndex], number)

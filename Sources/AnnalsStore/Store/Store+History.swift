@@ -4,7 +4,7 @@ import AnnalsReplica
 public import AnnalsRows
 public import AnnalsSchema
 import AnnalsSQLite
-import Foundation
+public import Foundation
 import GRDB
 
 extension Store {
@@ -39,6 +39,24 @@ extension Store {
         return try await translated("history") { try await database.reading { db in try HistoryBounds(db).resolve(text, db) } }
     }
 
+    /// The point of history for a date. If the date is between two commits of other programs that were recorded together, it is a moment
+    /// within their transaction. Records writes of other programs first.
+    ///
+    ///     let point = try await store.point(at: beforeTheMistake)
+    ///
+    /// - Throws: `AnnalsError` with code `tokenExpired` for a date before the first moment of history, or `notTracked`.
+    public func point(at date: Date) async throws -> HistoryPoint {
+        try await point(named: ISODate.text(milliseconds: date.milliseconds(rounded: .down)))
+    }
+
+    /// The point for a text; see `token(named:)`.
+    package func point(named text: String) async throws -> HistoryPoint {
+        try await bringUpToDate()
+        return try await translated("history") {
+            try await database.reading { db in try HistoryPoint(named: text, HistoryBounds(db), db) }
+        }
+    }
+
     /// A request for transactions between two points, both exclusive. Records writes of other programs first. The texts are as in
     /// `token(named:)`. Neither a transaction that a text names nor one with exactly that date is included.
     ///
@@ -65,12 +83,12 @@ extension Store {
     /// Writes an earlier state of the store into a new file; see `Replay`.
     ///
     /// - Parameters:
-    ///   - token: the point of history.
+    ///   - point: the point of history.
     ///   - path: the file.
     ///   - force: replaces an existing file.
     ///   - progress: called with the number of transactions that are undone, and their total.
     public func replay(
-        to token: HistoryToken, output path: String, force: Bool = false,
+        to point: HistoryPoint, output path: String, force: Bool = false,
         progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
     ) async throws -> Replay.Outcome {
         let configuration = configuration
@@ -78,9 +96,17 @@ extension Store {
             try await database.writeWithoutTransaction { db in
                 guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
                 return try Replay.write(
-                    db, to: token, output: path, force: force, environment: StoreStep(db, configuration).environment, progress: progress)
+                    db, to: point, output: path, force: force, environment: StoreStep(db, configuration).environment, progress: progress)
             }
         }
+    }
+
+    /// Writes the state of the store at the end of a transaction into a new file.
+    public func replay(
+        to token: HistoryToken, output path: String, force: Bool = false,
+        progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
+    ) async throws -> Replay.Outcome {
+        try await replay(to: HistoryPoint(token), output: path, force: force, progress: progress)
     }
 
     /// Checks the store completely, and tests on a copy whether history leads to the current rows. Nothing is changed. It takes

@@ -131,7 +131,7 @@ extension Store {
     /// like any other. The difference is gathered in a temporary database on disk, so memory does not grow with it.
     ///
     /// - Parameters:
-    ///   - token: the point of history.
+    ///   - point: the point of history.
     ///   - tables: the names of the tables; empty for all tracked tables.
     ///   - author: the author in history.
     ///   - isTrial: performs everything, and then rolls it back.
@@ -142,22 +142,32 @@ extension Store {
     ///   `diverged` if the rows differ from history; `notTracked`, `tokenExpired` or `tokenUnknown`.
     @discardableResult
     public func restore(
-        to token: HistoryToken, tables names: [String] = [], author: String? = nil, isTrial: Bool = false,
+        to point: HistoryPoint, tables names: [String] = [], author: String? = nil, isTrial: Bool = false,
         visit: (@Sendable (HistoryChange) throws -> Void)? = nil
     ) async throws -> RestoreOutcome {
         let run = RevertRun(author: author, isTrial: isTrial, visit: visit)
         return try await merging("restore", commits: !isTrial) { db, step in
             guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
             try step.recordExternal()
-            try HistoryBounds(db).check(token)
-            let restoring = try Reverting(db, tables: step.tables(), to: token, of: names)
+            try HistoryBounds(db).check(point.token)
+            let restoring = try Reverting(db, tables: step.tables(), to: point, of: names)
             let made = try run.write(
-                restoring, context: "restore to \(token)", cannot: "the rows of \(token) cannot be restored", "restore", db, step)
+                restoring, context: "restore to \(point)", cannot: "the rows of \(point) cannot be restored", "restore", db, step)
             let notes =
-                restoring.left.map { "the table \($0) is not tracked any more, and was left as it is" }
+                (point.note.map { [$0] } ?? [])
+                + restoring.left.map { "the table \($0) is not tracked any more, and was left as it is" }
                 + restoring.emptied.map { "the table \($0) is empty now: it had no rows at that point, or did not exist" }
-            return RestoreOutcome(token: token, number: made, rows: restoring.count, notes: notes)
+            return RestoreOutcome(token: point.token, number: made, rows: restoring.count, notes: notes)
         }
+    }
+
+    /// Gives the tracked tables the rows that they had at the end of a transaction, in place.
+    @discardableResult
+    public func restore(
+        to token: HistoryToken, tables names: [String] = [], author: String? = nil, isTrial: Bool = false,
+        visit: (@Sendable (HistoryChange) throws -> Void)? = nil
+    ) async throws -> RestoreOutcome {
+        try await restore(to: HistoryPoint(token), tables: names, author: author, isTrial: isTrial, visit: visit)
     }
 }
 

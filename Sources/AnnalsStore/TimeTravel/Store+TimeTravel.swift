@@ -26,7 +26,7 @@ extension Store {
     ///   and errors of `visit`.
     @discardableResult
     public func diff(
-        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter(),
+        from: HistoryPoint, to: HistoryPoint, only filter: DifferenceFilter = DifferenceFilter(),
         _ visit: @escaping @Sendable (HistoryChange) throws -> Void
     ) async throws -> DifferenceCount {
         try await compared {
@@ -36,7 +36,7 @@ extension Store {
 
     /// The rows that differ between two points of history. For large differences use the form with `visit`.
     public func diff(
-        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter()
+        from: HistoryPoint, to: HistoryPoint, only filter: DifferenceFilter = DifferenceFilter()
     ) async throws -> [HistoryChange] {
         try await compared { difference in
             var found: [HistoryChange] = []
@@ -57,10 +57,35 @@ extension Store {
     /// - Throws: as `diff`.
     @discardableResult
     public func diffSQL(
-        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter(),
+        from: HistoryPoint, to: HistoryPoint, only filter: DifferenceFilter = DifferenceFilter(),
         _ write: @escaping @Sendable (String) throws -> Void
     ) async throws -> DifferenceCount {
         try await compared { try $0.writeSQL(from: from, to: to, only: filter) { text in try ClosureError.passing { try write(text) } } }
+    }
+
+    /// Visits the rows that differ between the ends of two transactions.
+    @discardableResult
+    public func diff(
+        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter(),
+        _ visit: @escaping @Sendable (HistoryChange) throws -> Void
+    ) async throws -> DifferenceCount {
+        try await diff(from: HistoryPoint(from), to: HistoryPoint(to), only: filter, visit)
+    }
+
+    /// The rows that differ between the ends of two transactions.
+    public func diff(
+        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter()
+    ) async throws -> [HistoryChange] {
+        try await diff(from: HistoryPoint(from), to: HistoryPoint(to), only: filter)
+    }
+
+    /// Writes SQL that changes the tracked rows from their state at the end of one transaction to that of another.
+    @discardableResult
+    public func diffSQL(
+        from: HistoryToken, to: HistoryToken, only filter: DifferenceFilter = DifferenceFilter(),
+        _ write: @escaping @Sendable (String) throws -> Void
+    ) async throws -> DifferenceCount {
+        try await diffSQL(from: HistoryPoint(from), to: HistoryPoint(to), only: filter, write)
     }
 
     private func compared<T: Sendable>(_ body: @escaping @Sendable (Difference) throws -> T) async throws -> T {

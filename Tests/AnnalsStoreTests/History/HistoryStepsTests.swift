@@ -61,7 +61,10 @@ struct HistoryStepsTests {
                 INSERT OR REPLACE INTO t VALUES(1, 'new'); UPDATE t SET a = 'newer' WHERE id = 1;
                 INSERT OR REPLACE INTO t VALUES(1, 'last'); UPDATE t SET a = 'end' WHERE id = 2
                 """))
-        try store.setTimes(of: "t", from: Self.start, every: 60)
+        // The deletes have the ids 5 and 6, and the time of the change that they precede.
+        try store.setTimes(
+            of: "t",
+            "julianday(\(Self.start.timeIntervalSince1970), 'unixepoch') + (CASE op WHEN 3 THEN m0 ELSE id END - 1) * 60 / 86400.0")
         let written = try store.steps(number)
         #expect(
             written.map(brief) == [

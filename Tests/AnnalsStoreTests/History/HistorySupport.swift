@@ -124,7 +124,7 @@ final class HistoryFile {
     @discardableResult
     func replay(to token: HistoryToken, _ name: String = "replayed.db", force: Bool = true) throws -> Replay.Outcome {
         try queue.writeWithoutTransaction { db in
-            try Replay.write(db, to: token, output: path(name), force: force, environment: environment)
+            try Replay.write(db, to: HistoryPoint(token), output: path(name), force: force, environment: environment)
         }
     }
 

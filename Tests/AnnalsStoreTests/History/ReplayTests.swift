@@ -205,7 +205,7 @@ struct ReplayTests {
         let token = try store.token(0)
         #expect(throws: AnnalsError.self) {
             try store.queue.writeWithoutTransaction { db in
-                try Replay.write(db, to: token, output: store.path("stopped.db"), environment: store.environment) { _, _ in
+                try Replay.write(db, to: HistoryPoint(token), output: store.path("stopped.db"), environment: store.environment) { _, _ in
                     throw Stop()
                 }
             }

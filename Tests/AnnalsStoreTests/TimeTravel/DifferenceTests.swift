@@ -20,7 +20,9 @@ extension HistoryFile {
         var found: [HistoryChange] = []
         try queue.writeWithoutTransaction { db in
             let difference = Difference(db: db, environment: environment)
-            let count = try difference.forEachChange(from: token(from, db), to: token(to, db), only: filter) { found.append($0) }
+            let count = try difference.forEachChange(from: HistoryPoint(token(from, db)), to: HistoryPoint(token(to, db)), only: filter) {
+                found.append($0)
+            }
             #expect(count.total == found.count)
         }
         return found
@@ -30,7 +32,7 @@ extension HistoryFile {
         var sql = ""
         try queue.writeWithoutTransaction { db in
             let difference = Difference(db: db, environment: environment)
-            _ = try difference.writeSQL(from: token(from, db), to: token(to, db), only: filter) { sql += $0 }
+            _ = try difference.writeSQL(from: HistoryPoint(token(from, db)), to: HistoryPoint(token(to, db)), only: filter) { sql += $0 }
         }
         return sql
     }
@@ -113,7 +115,7 @@ struct DifferenceTests {
             try store.queue.writeWithoutTransaction { db in
                 let token = try HistoryBounds(db)
                 _ = try Difference(db: db, environment: store.environment)
-                    .forEachChange(from: token.oldest, to: token.latest) { _ in throw Enough() }
+                    .forEachChange(from: HistoryPoint(token.oldest), to: HistoryPoint(token.latest)) { _ in throw Enough() }
             }
         }
         let databases = try store.queue.writeWithoutTransaction { try String.fetchAll($0, sql: "SELECT name FROM pragma_database_list") }

@@ -1,5 +1,6 @@
 import Annals
 import AnnalsTesting
+import Foundation
 import Logging
 import Testing
 
@@ -104,9 +105,16 @@ struct StoreExamples {
             #expect(outcome.rows.updated == 1)
         }
         try await undo(store, yesterday: token)
+        try await replay(store, beforeTheMistake: Date(), shop.path + ".before")
         let noted = PersistentIdentifier(table: "customer", key: [.integer(7)])
         let id = try await store.current(noted, since: token)
         #expect(id == noted)
+    }
+
+    private func replay(_ store: Store, beforeTheMistake: Date, _ path: String) async throws {
+        let point = try await store.point(at: beforeTheMistake)
+        let outcome = try await store.replay(to: point, output: path)
+        #expect(outcome.token == point.token && point.moment == nil)
     }
 
     private func newest(_ store: Store) async throws -> Int64 {

@@ -1,0 +1,150 @@
+import AnnalsCore
+import Foundation
+import GRDB
+import SeededRandom
+import Testing
+
+@testable import AnnalsHistory
+@testable import AnnalsRows
+@testable import AnnalsSQLite
+@testable import AnnalsSchema
+@testable import AnnalsStore
+
+@Suite("Moments within a transaction of several commits")
+struct MomentTests {
+    /// Commits of other programs, one in each second. They are recorded together.
+    private final class Commits {
+        let store: HistoryFile
+        /// The rows after each commit; the first are those before them.
+        private(set) var rows: [RowDump]
+        private static let start: Int64 = 4_107_542_400_000
+
+        init(_ store: HistoryFile) throws {
+            self.store = store
+            rows = [try store.rows()]
+        }
+
+        func milliseconds(_ index: Int) -> Int64 { Self.start + Int64(index) * 1_000 }
+
+        func add(_ statements: String...) throws {
+            let lists = try store.queue.read { try TrackedTable.fetchTracked($0) }.map { StoreSchema.changesTable($0.id) }
+            let ends = try store.queue.read { db in try lists.map { try Int64.fetchOne(db, sql: "SELECT max(id) FROM \($0)") ?? 0 } }
+            for statement in statements { try? store.outside(statement) }
+            let time = "julianday(\(Double(milliseconds(rows.count)) / 1_000), 'unixepoch')"
+            try store.queue.write { db in
+                for (list, end) in zip(lists, ends) { try db.execute(sql: "UPDATE \(list) SET at = \(time) WHERE id > \(end)") }
+            }
+            rows.append(try store.rows())
+        }
+
+        /// The point half a second after a commit.
+        func point(after index: Int) throws -> HistoryPoint {
+            try store.queue.read { db in
+                try HistoryPoint(named: ISODate.text(milliseconds: milliseconds(index) + 500), HistoryBounds(db), db)
+            }
+        }
+
+        func replay(_ point: HistoryPoint) throws -> RowDump {
+            try store.queue.writeWithoutTransaction { db in
+                _ = try Replay.write(db, to: point, output: store.path("then.db"), force: true, environment: store.environment)
+            }
+            return try RowDump(path: store.path("then.db"))
+        }
+
+        func difference(_ from: HistoryPoint, _ to: HistoryPoint) throws -> String {
+            try store.queue.writeWithoutTransaction { db in
+                var sql = ""
+                _ = try Difference(db: db, environment: store.environment).writeSQL(from: from, to: to) { sql += $0 }
+                return sql
+            }
+        }
+    }
+
+    private func shop() throws -> HistoryFile {
+        let store = try HistoryFile("CREATE TABLE t(id INTEGER PRIMARY KEY, v UNIQUE); CREATE TABLE u(id INTEGER PRIMARY KEY, w)")
+        try store.track()
+        return store
+    }
+
+    @Test func `the rows between two commits that were recorded together`() throws {
+        let store = try shop()
+        try store.external("INSERT INTO t VALUES(1, 'x')")
+        let commits = try Commits(store)
+        try commits.add("UPDATE t SET v = 'ann wrote'")
+        try commits.add("UPDATE t SET v = 'bob wrote'; INSERT INTO u VALUES(1, 1)")
+        try commits.add("DELETE FROM t", "UPDATE u SET w = 2")
+        let number = try #require(try store.recordExternalChanges())
+        for index in 1...3 {
+            let point = try commits.point(after: index)
+            #expect(point.dividedTransaction == (index < 3 ? number : nil))
+            #expect(point.token.number == (index < 3 ? number - 1 : number))
+            #expect(try commits.replay(point) == commits.rows[index])
+            #expect((point.note == nil) == (index == 3))
+        }
+        let points = try (1...3).map { try commits.point(after: $0) }
+        #expect(
+            points[0].isAfter(HistoryPoint(try store.token(number - 1))) && points[1].isAfter(points[0]) && points[2].isAfter(points[1]))
+        #expect("\(points[0])".hasSuffix(" with the writes up to 2100-03-01T00:00:01.500Z"), "\(points[0])")
+    }
+
+    @Test func `a transaction with an author is not divided`() throws {
+        let store = try shop()
+        try store.external("INSERT INTO t VALUES(1, 'x')")
+        let commits = try Commits(store)
+        try commits.add(
+            "BEGIN; INSERT INTO annals_context VALUES('ann', NULL); INSERT INTO t VALUES(2, 2), (3, 3); DELETE FROM annals_context; COMMIT")
+        let number = try #require(try store.recordExternalChanges())
+        let list = StoreSchema.changesTable(1)
+        try store.queue.write { db in try db.execute(sql: "UPDATE \(list) SET at = at - 1 WHERE id = 2") }
+        let point = try commits.point(after: 0)
+        #expect(point == HistoryPoint(try store.token(number - 1)))
+    }
+
+    @Test func `a moment before a removal at an unknown time is refused`() throws {
+        let store = try shop()
+        try store.external("INSERT INTO t VALUES(1, 'x')")
+        let commits = try Commits(store)
+        try commits.add("INSERT INTO u VALUES(1, 1)")
+        try commits.add("REPLACE INTO t VALUES(2, 'x')")
+        try store.recordExternalChanges()
+        let point = try commits.point(after: 1)
+        let error = #expect(throws: AnnalsError.self) { try commits.replay(point) }
+        #expect(error?.code == .tokenExpired && error?.message.contains("has no time") == true)
+    }
+
+    static let seeds = Seeds.givenOrNew(8)
+
+    @Test(arguments: seeds)
+    func `the rows at each moment are those after the commits until then, or the moment is refused`(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        let store = try HistoryFile(RandomCaptureTests.schema, leavesOutAll: seed % 2 == 0)
+        try store.track()
+        try store.external("INSERT INTO tree VALUES(1, NULL, 'a'); INSERT INTO parent VALUES(1, 'a', 1), (2, 'b', 2)")
+        let commits = try Commits(store)
+        for _ in 0..<8 {
+            var statements = (0..<Int.random(in: 1...4, using: &generator)).map { _ in RandomCaptureTests.Statement.random(&generator) }
+            statements.removeAll { ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "RELEASE s"].contains($0) }
+            try commits.add(statements.joined(separator: ";"))
+        }
+        try store.recordExternalChanges()
+        var known: [(index: Int, point: HistoryPoint)] = []
+        for index in 1..<commits.rows.count {
+            let point = try commits.point(after: index)
+            do {
+                #expect(try commits.replay(point) == commits.rows[index], "ANNALS_SEED=\(seed), after commit \(index)")
+                known.append((index, point))
+            } catch let error as AnnalsError where error.code == .tokenExpired {
+                #expect(error.message.contains("has no time"))
+            }
+        }
+        for _ in 0..<4 {
+            guard let from = known.randomElement(using: &generator), let to = known.randomElement(using: &generator) else { break }
+            let sql = try commits.difference(from.point, to.point)
+            _ = try commits.replay(from.point)
+            let file = try DatabaseQueue(path: store.path("then.db"))
+            try file.writeWithoutTransaction { db in try db.execute(sql: sql) }
+            let rows = try file.read { try RowDump($0) }
+            #expect(rows == commits.rows[to.index], "ANNALS_SEED=\(seed), from \(from.index) to \(to.index)")
+        }
+    }
+}
