@@ -80,7 +80,8 @@ struct CancellationTests {
             try await store.database.writeWithoutTransaction { db in
                 db.trace { if $0.description.contains("CREATE TABLE annals_copy.") { canceller.cancel() } }
                 defer { db.trace(nil) }
-                _ = try Replay.write(db, to: HistoryPoint(start), output: path + "-cancelled", force: false, environment: .system) { _, _ in }
+                _ = try Replay.write(db, to: HistoryPoint(start), output: path + "-cancelled", force: false, environment: .system) { _, _ in
+                }
             }
         }
         #expect { try outcome.get() } throws: { $0 is CancellationError || ($0 as? AnnalsError)?.code == .cancelled }
