@@ -39,10 +39,10 @@ package enum OwnTables {
     package static let snapshotReferences = "annals_snapshot_references"
 
     /// In every store with history.
-    package static let history = [meta, tables, transactions, spans, contextMoments, contextMarks]
+    package static let history = [meta, tables, transactions, spans]
 
     /// In a store with history, created with the first row of the table, or when the store leaves a space (`unsent`).
-    package static let historyOnDemand = [consumers, renumbered, references, unsent]
+    package static let historyOnDemand = [consumers, renumbered, references, unsent, contextMoments, contextMarks]
 
     /// In every replica.
     package static let replica = [

@@ -65,6 +65,22 @@ struct NamedWritersTests {
         }
     }
 
+    @Test func `authors stay where a parent's row is replaced`() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            for (name, sql) in [
+                ("ann", "REPLACE INTO customer(id, name) VALUES(1, 'ann')"), ("eve", "UPDATE customer SET name = 'eve' WHERE id = 2"),
+                ("bob", "REPLACE INTO customer(id, name) VALUES(1, 'bob')"),
+            ] {
+                try await shop.shell(
+                    "shop.db", "BEGIN; INSERT INTO annals_context VALUES('\(name)', NULL); \(sql); DELETE FROM annals_context; COMMIT;")
+            }
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.expectEqual("shop.db", "laptop.db")
+            #expect(try await shop.succeed("history", "laptop.db", "--json").objects().map(author) == ["ann", "eve", "bob"])
+        }
+    }
+
     @Test func `a row and its parent in two transactions without foreign keys arrive together`() async throws {
         try await Workshop.with { shop in
             _ = try await shop.makeReplicas()

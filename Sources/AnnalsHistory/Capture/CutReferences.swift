@@ -11,18 +11,19 @@ import GRDB
 struct CutReferences {
     private let db: Database
     private let tables: TrackedTables
+    private let changes: NetChanges
 
     init(_ db: Database) throws {
         self.db = db
         tables = try TrackedTables.load(db)
+        changes = try NetChanges(db, tables: tables)
     }
 
     /// The same parts, with those joined that must be one transaction.
     func joined(_ parts: [NamedWriters.Part]) throws -> [NamedWriters.Part] {
         let references = self.references()
         guard parts.count > 1, !references.isEmpty else { return parts }
-        /// Whether part `index` and the one before it must be one transaction.
-        var isJoined = [Bool](repeating: false, count: parts.count)
+        var runs = JoinedRuns(of: parts)
         var isTooMuch = false
         for reference in references {
             // Parents that appear or disappear, with the parts in which they do.
@@ -38,12 +39,15 @@ struct CutReferences {
                 note(Event(part: part, appears: false), of: old, in: &events, &isTooMuch)
                 note(Event(part: part, appears: true), of: new, in: &events, &isTooMuch)
             }
-            if isTooMuch { return [Self.whole(parts, "no authors: too many changes between two recordings")] }
+            if isTooMuch {
+                runs.join(0, parts.count - 1)
+                return parts.joined(runs, context: "no authors: too many changes between two recordings")
+            }
             guard !events.isEmpty else { continue }
             // Unchanged children may refer to a parent that disappears and appears again.
             for list in events.values {
                 for (event, next) in zip(list, list.dropFirst()) where !event.appears && next.appears {
-                    Self.join(event.part, next.part, &isJoined)
+                    runs.join(event.part, next.part)
                 }
             }
             try forEachChange(of: reference.child, in: parts) { part, change in
@@ -51,31 +55,14 @@ struct CutReferences {
                     guard let row, let key = reference.childKey(row), let list = events[key] else { continue }
                     if isGone {
                         // The child was without a parent since the parent disappeared.
-                        if let gone = list.last(where: { $0.part <= part }), !gone.appears { Self.join(gone.part, part, &isJoined) }
+                        if let gone = list.last(where: { $0.part <= part }), !gone.appears { runs.join(gone.part, part) }
                     } else if let made = list.first(where: { $0.part > part }), made.appears {
-                        Self.join(part, made.part, &isJoined)
+                        runs.join(part, made.part)
                     }
                 }
             }
         }
-        var result: [NamedWriters.Part] = []
-        for (part, isJoined) in zip(parts, isJoined) {
-            if isJoined, let last = result.indices.last {
-                result[last].join(part, context: "no authors: a row and its parent were written in different transactions")
-            } else {
-                result.append(part)
-            }
-        }
-        return result
-    }
-
-    private static func join(_ first: Int, _ last: Int, _ isJoined: inout [Bool]) {
-        guard first < last else { return }
-        for index in (first + 1)...last { isJoined[index] = true }
-    }
-
-    private static func whole(_ parts: [NamedWriters.Part], _ context: String) -> NamedWriters.Part {
-        parts.dropFirst().reduce(into: parts[0]) { $0.join($1, context: context) }
+        return parts.joined(runs, context: "no authors: a row and its parent were written in different transactions")
     }
 
     private struct Event {
@@ -129,14 +116,15 @@ struct CutReferences {
         }
     }
 
-    /// Visits the raw changes of a table with the part of each, in their order.
+    /// Visits the net changes of a table in each part. Only the rows at the end of a part count.
     private func forEachChange(
-        of entry: TrackedTables.Entry, in parts: [NamedWriters.Part], _ visit: (_ part: Int, RawChange) throws -> Void
+        of entry: TrackedTables.Entry, in parts: [NamedWriters.Part], _ visit: (_ part: Int, NetChange) throws -> Void
     ) throws {
-        guard let table = try TrackedTable.fetch(db, id: entry.id) else { return }
-        let reader = try RawChangeReader(db, table)
         for (index, part) in parts.enumerated() {
-            for span in part.spans where span.table == entry.id { try reader.read(span.ids) { try visit(index, $0) } }
+            for span in part.spans where span.table == entry.id {
+                let section = NetChanges.Section(layout: span.table, first: span.ids.lowerBound, last: span.ids.upperBound)
+                try changes.forEachRow(in: section) { try visit(index, $0) }
+            }
         }
     }
 }

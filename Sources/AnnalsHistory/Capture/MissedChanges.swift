@@ -44,11 +44,16 @@ package struct MissedChanges {
         }
         guard !added.dropLast().allSatisfy(\.isEmpty) else { return placed }
         let table = StoreSchema.changesTable(last.table)
-        let refer = try db.makeStatement(sql: "UPDATE main.\(table) SET m0 = m0 + ? WHERE id > ? AND op = 3 AND m0 BETWEEN ? AND ?")
-        // The added deletes refer to changes by their ids; see `RawChange.precedes`. The last span is first, so that each is moved once.
-        for (span, new) in zip(spans, placed).reversed() where new.ids.lowerBound > span.ids.lowerBound {
-            let distance = new.ids.lowerBound - span.ids.lowerBound
-            try refer.execute(arguments: [distance, last.ids.upperBound, span.ids.lowerBound, span.ids.upperBound])
+        // The added deletes refer to changes by their ids; see `RawChange.precedes`.
+        let refer = try db.makeStatement(sql: "UPDATE main.\(table) SET m0 = m0 + ? WHERE id = ?")
+        let references = try Row.fetchAll(
+            db, sql: "SELECT id, m0 FROM main.\(table) WHERE id > ? AND op = 3 AND typeof(m0) = 'integer'", arguments: [last.ids.upperBound]
+        )
+        for row in references {
+            let (id, next): (Int64, Int64) = (row[0], row[1])
+            let index = spans.partitioningIndex { $0.ids.upperBound >= next }
+            guard spans.indices.contains(index) else { continue }
+            try refer.execute(arguments: [placed[index].ids.lowerBound - spans[index].ids.lowerBound, id])
         }
         // The ids are negative until all are moved, because two rows must never have the same id.
         let forget = try db.makeStatement(sql: "UPDATE main.\(table) SET m0 = NULL, at = NULL WHERE id = ? AND op = 3 AND m0 > ?")

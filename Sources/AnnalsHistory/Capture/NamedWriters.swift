@@ -71,7 +71,7 @@ package struct NamedWriters {
     /// Whether a view or a trigger with a name of these is Annals' own. A program may have its own view with the name.
     static func owns(_ type: String, _ name: String, sql: String) -> Bool {
         objects.contains { $0.type.lowercased() == type && $0.name == name && SQLText(Self.sql($0)).comparable == SQLText(sql).comparable }
-            || markedList(name) != nil
+            || (type == "trigger" && markedList(name) != nil)
     }
 
     /// The column list of a trigger that marks; nil if the name is not that of one.
@@ -163,7 +163,8 @@ package struct NamedWriters {
             self.isTaken = isTaken
             hasView = found[viewName] != nil
             triggers = found.keys.filter { $0 != viewName }
-            isWhole = found.count == wanted.count && wanted.allSatisfy { found[$0.0] == SQLText($0.1).comparable }
+            let hasTables = try [OwnTables.contextMoments, OwnTables.contextMarks].allSatisfy { try db.tableExists($0) }
+            isWhole = hasTables && found.count == wanted.count && wanted.allSatisfy { found[$0.0] == SQLText($0.1).comparable }
         }
     }
 
@@ -191,7 +192,9 @@ package struct NamedWriters {
 
     private struct Moment {
         var id: Int64
-        /// nil at the end of a writer's work.
+        /// Whether a writer's work begins. Otherwise it ends.
+        var begins: Bool
+        /// nil at the end, and for a name that is not valid UTF-8.
         var author: String?
         var context: String?
     }
@@ -207,8 +210,9 @@ package struct NamedWriters {
         defer { statement.rewind() }
         var moments: [Moment] = []
         while try statement.step() {
+            let (author, context) = (statement.value(at: 1), statement.value(at: 2))
             moments.append(
-                Moment(id: statement.integer(at: 0), author: Self.text(statement.value(at: 1)), context: Self.text(statement.value(at: 2))))
+                Moment(id: statement.integer(at: 0), begins: !author.isNull, author: Self.text(author), context: Self.text(context)))
         }
         guard !moments.isEmpty else { return nil }
         (self.db, self.moments) = (db, moments)
@@ -216,7 +220,7 @@ package struct NamedWriters {
 
     private static func text(_ value: Value) -> String? {
         guard case .text(let text) = value else { return nil }
-        return String(decoding: text.bytes, as: UTF8.self)
+        return text.string
     }
 
     /// Deletes the moments and marks. To be called in the SQLite transaction in which the changes are recorded.
@@ -280,10 +284,11 @@ package struct NamedWriters {
 
     /// The author of the changes after a moment. A moment that begins a writer's work counts only if the next one ends it.
     private func name(ofInterval interval: Int) -> (author: String?, context: String?) {
-        guard interval > 0, let author = moments[interval - 1].author else { return (nil, nil) }
-        guard interval < moments.count, moments[interval].author == nil else {
+        guard interval > 0, moments[interval - 1].begins else { return (nil, nil) }
+        guard interval < moments.count, !moments[interval].begins else {
             return (nil, "no author: DELETE FROM annals_context is missing before COMMIT")
         }
+        guard let author = moments[interval - 1].author else { return (nil, "no author: the name is not valid UTF-8") }
         return (author, moments[interval - 1].context)
     }
 }
@@ -299,8 +304,37 @@ extension NamedWriters.Part {
     }
 
     /// Adds the work of the next part. The result has no author, because it is the work of several writers.
-    mutating func join(_ next: Self, context: String) {
+    fileprivate mutating func join(_ next: Self, context: String) {
         (author, self.context) = (nil, context)
         for span in next.spans { append(span) }
+    }
+}
+
+extension [NamedWriters.Part] {
+    /// The same parts, with runs of them joined. The context of a joined part says why it has no author.
+    func joined(_ runs: JoinedRuns, context: String) -> Self {
+        var result: Self = []
+        for (part, isJoined) in zip(self, runs.isJoined) {
+            if isJoined, let last = result.indices.last {
+                result[last].join(part, context: context)
+            } else {
+                result.append(part)
+            }
+        }
+        return result
+    }
+}
+
+/// Which parts must be one with the part before them.
+struct JoinedRuns {
+    private(set) var isJoined: [Bool]
+
+    init(of parts: [NamedWriters.Part]) {
+        isJoined = Array(repeating: false, count: parts.count)
+    }
+
+    mutating func join(_ first: Int, _ last: Int) {
+        guard first < last else { return }
+        for index in (first + 1)...last { isJoined[index] = true }
     }
 }

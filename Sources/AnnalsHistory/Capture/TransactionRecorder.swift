@@ -181,8 +181,10 @@ package enum TransactionRecorder {
         of spans: [Span], _ missed: [Int64: MissedChanges], _ db: Database, divides: Bool
     ) throws -> [NamedWriters.Part] {
         guard let writers = try NamedWriters(db) else { return [NamedWriters.Part(spans: spans)] }
-        let parts = try divides && !spans.isEmpty ? writers.parts(spans, missed) : [NamedWriters.Part(spans: spans)]
+        var parts = try divides && !spans.isEmpty ? writers.parts(spans, missed) : [NamedWriters.Part(spans: spans)]
         try writers.forget()
+        guard parts.count > 1 else { return parts }
+        parts = try TriggerRewriteCheck.joined(parts, db)
         guard parts.count > 1, try StoreSchema.isReplica(db) else { return parts }
         return try CutReferences(db).joined(parts)
     }

@@ -42,7 +42,7 @@ struct TriggerRewriteCheck {
         let parts = Int((newest - recorded - 1) / atOnce) + 1
         for part in 0..<parts {
             guard let ends = try ends((recorded + 1)...newest, part, of: parts) else { return last }
-            for (identity, end, change) in ends {
+            for (identity, _, end, change) in ends {
                 // Rows whose key holds NULL are not synced.
                 guard case .key(let key) = identity, !key.contains(where: \.isNull) else { continue }
                 let present = try rows.row(key)
@@ -66,6 +66,31 @@ struct TriggerRewriteCheck {
             folder.add(change)
         }
         return holdsAll ? folder.ends() : nil
+    }
+
+    /// Joins the parts of several writers where a row begins with other values than it ended with in an earlier part. A trigger changed
+    /// it between, and only the state after all parts can be compared with the rows.
+    static func joined(_ parts: [NamedWriters.Part], _ db: Database) throws -> [NamedWriters.Part] {
+        var runs = JoinedRuns(of: parts)
+        for id in try tables(db) {
+            guard parts.count > 1, let table = try TrackedTable.fetch(db, id: id) else { continue }
+            var ends: [RowIdentity: (part: Int, row: [Value]?)] = [:]
+            for (index, part) in parts.enumerated() {
+                for span in part.spans where span.table == id {
+                    guard span.ids.count <= HistoryLimits.changesPutInOrder else {
+                        runs.join(0, parts.count - 1)
+                        break
+                    }
+                    var folder = NetChangeFolder(table.identityRule)
+                    try RawChangeReader(cachedIn: db, table).read(span.ids) { folder.add($0) }
+                    for end in folder.ends() {
+                        if let known = ends[end.identity], known.row != end.start { runs.join(known.part, index) }
+                        ends[end.identity] = (index, end.row)
+                    }
+                }
+            }
+        }
+        return parts.joined(runs, context: "no authors: a trigger of a program changed rows between the transactions")
     }
 
     // MARK: Which tables

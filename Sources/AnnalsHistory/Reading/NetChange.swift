@@ -95,13 +95,14 @@ package struct NetChangeFolder: Sendable {
         slots.append(slot)
     }
 
-    /// A row's identity, its final state, which is nil if it was deleted, and the id of its last raw change.
-    package typealias End = (identity: RowIdentity, row: [Value]?, change: Int64)
+    /// A row's identity, its first and its final state, which are nil if there was no row, and the id of its last raw change.
+    package typealias End = (identity: RowIdentity, start: [Value]?, row: [Value]?, change: Int64)
 
     /// The final state of each changed row, in the order of first occurrence.
     package func ends() -> [End] {
         slotIndexes.sorted { $0.value < $1.value }.map { identity, index in
-            (identity, RowIncarnations(slots[index], rawOrder).end?.row, slots[index].edges.map(\.id).max() ?? 0)
+            let row = RowIncarnations(slots[index], rawOrder)
+            return (identity, row.start?.row, row.end?.row, slots[index].edges.map(\.id).max() ?? 0)
         }
     }
 

@@ -134,8 +134,7 @@ struct Repair {
 
     private func missingTables() throws -> [String] {
         let own = try TrackedTable.fetchTracked(db).flatMap { [StoreSchema.changesTable($0.id), StoreSchema.notesTable($0.id)] }
-        let common = [OwnTables.transactions, OwnTables.spans, OwnTables.contextMoments, OwnTables.contextMarks]
-        return try (common + own).filter { try !db.tableExists($0) }
+        return try ([OwnTables.transactions, OwnTables.spans] + own).filter { try !db.tableExists($0) }
     }
 
     private func recreateTables() throws {

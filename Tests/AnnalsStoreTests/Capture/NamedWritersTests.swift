@@ -190,6 +190,55 @@ struct NamedWritersTests {
         #expect(try recorded(fixture, after: 1) == [Recorded(author: "ann", changes: ["t ∅ → (2, 2)"])])
     }
 
+    @Test func `a dropped table of marks returns at the next recording`() throws {
+        let fixture = try Fixture(tracking: Self.schema)
+        try fixture.file.shell("DROP TABLE annals_context_marks")
+        try fixture.recordExternal()
+        try fixture.file.shell("INSERT INTO t VALUES(1, 1)")
+        try fixture.file.shell("BEGIN; \(name("ann")) REPLACE INTO t VALUES(1, 2); \(end) COMMIT")
+        #expect(
+            try recorded(fixture) == [
+                Recorded(changes: ["t ∅ → (1, 1)"]), Recorded(author: "ann", changes: ["t (1, 1) → (1, 2)"]),
+            ])
+    }
+
+    @Test func `a table of a program with the name of a mark is not Annals' own`() throws {
+        let fixture = try Fixture(tracking: Self.schema)
+        try fixture.file.shell("CREATE TABLE annals_5_mark(a); CREATE VIEW annals_6_mark AS SELECT 1")
+        try fixture.queue.writeWithoutTransaction { db in _ = try Tracking.untrack(db) }
+        #expect(try fixture.file.shell("SELECT name FROM sqlite_master WHERE name GLOB 'annals*'") == "annals_5_mark\nannals_6_mark\n")
+    }
+
+    @Test func `a name that is not valid UTF-8 names nothing, and neither does the name before it`() throws {
+        let fixture = try Fixture(tracking: Self.schema)
+        try fixture.file.shell(
+            """
+            BEGIN; INSERT INTO annals_context VALUES(CAST(x'ff61' AS TEXT), NULL); INSERT INTO t VALUES(1, 1); \(end) COMMIT;
+            BEGIN; \(name("ann")) INSERT INTO t VALUES(2, 2); INSERT INTO annals_context VALUES(CAST(x'ff' AS TEXT), NULL); COMMIT;
+            """)
+        #expect(
+            try recorded(fixture) == [
+                Recorded(context: "no author: the name is not valid UTF-8", changes: ["t ∅ → (1, 1)", "t ∅ → (2, 2)"])
+            ])
+    }
+
+    @Test func `writers between whom a trigger hid a write become one transaction`() throws {
+        let store = try HistoryFile(
+            """
+            CREATE TABLE doc(id INTEGER PRIMARY KEY, title TEXT, modified TEXT);
+            CREATE TRIGGER touch BEFORE UPDATE ON doc BEGIN UPDATE doc SET modified = 'now' WHERE id = OLD.id; END;
+            INSERT INTO doc VALUES(1, 'A', 'then'), (2, 'B', 'then');
+            """)
+        try store.track()
+        try store.outside("BEGIN; \(name("ann")) UPDATE doc SET title = 'A', modified = 'then' WHERE id = 1; \(end) COMMIT")
+        try store.outside("BEGIN; \(name("bob")) UPDATE doc SET title = 'Z', modified = 'then' WHERE id = 1; \(end) COMMIT")
+        try store.recordExternalChanges()
+        try store.outside("BEGIN; \(name("eve")) UPDATE doc SET title = 'Y' WHERE id = 2; \(end) COMMIT")
+        try store.recordExternalChanges()
+        #expect(try store.findings() == [])
+        #expect(try store.transactions().map(\.author) == [nil, "eve"])
+    }
+
     // MARK: Random histories
 
     static let seeds = Seeds.givenOrNew(12)
