@@ -132,7 +132,7 @@ extension Store {
     ///
     /// - Parameters:
     ///   - point: the point of history.
-    ///   - tables: the names of the tables; empty for all tracked tables.
+    ///   - names: the names of the tables; empty for all tracked tables.
     ///   - author: the author in history.
     ///   - isTrial: performs everything, and then rolls it back.
     ///   - visit: called with each row that the restore changes, before and after, also in a trial. No program can write while it

@@ -20,7 +20,11 @@ extension Store {
     /// It reads the changes between the two points, and has one row in memory at a time; the others are in a temporary database on
     /// disk. This store cannot write while `visit` runs; other programs can.
     ///
-    /// - Parameter filter: the only tables, row or columns.
+    /// - Parameters:
+    ///   - from: the first point.
+    ///   - to: the second point, which may be older.
+    ///   - filter: the only tables, row or columns.
+    ///   - visit: called with each row.
     /// - Returns: the number of visited rows.
     /// - Throws: `AnnalsError` with code `tokenExpired`, `tokenUnknown`, `notTracked`, or `usage` if the filter does not fit the tables,
     ///   and errors of `visit`.
@@ -52,7 +56,11 @@ extension Store {
     /// Any program with SQLite can run it, without Annals, on a file with the current schema. It turns foreign keys off for its
     /// connection, and is one transaction. Nothing is written if nothing differs.
     ///
-    /// - Parameter filter: the only tables, or the only row. It has no columns, because an inserted row has all of them.
+    /// - Parameters:
+    ///   - from: the point whose rows the SQL expects.
+    ///   - to: the point whose rows it makes.
+    ///   - filter: the only tables, or the only row. It has no columns, because an inserted row has all of them.
+    ///   - write: called with each piece of the text.
     /// - Returns: the number of rows that differ.
     /// - Throws: as `diff`.
     @discardableResult
