@@ -2,6 +2,7 @@ import AnnalsCore
 import AnnalsHistory
 import AnnalsRows
 import AnnalsStore
+import AnnalsTesting
 import GRDB
 import Testing
 
@@ -12,6 +13,7 @@ struct RebasedRevertTests {
         let world = try await SyncedStores(
             replicas: 2, schema: "CREATE TABLE a(id INTEGER PRIMARY KEY, y); INSERT INTO a VALUES(1, 1)")
         try await world.stores[0].write(author: "ann") { db in try db.execute(sql: "UPDATE a SET y = 10") }
+        world.clock.advance(.seconds(1))
         try await world.stores[1].write(author: "bob") { db in try db.execute(sql: "UPDATE a SET y = 20") }
         try await world.settle()
         #expect(try await world.rows(1, "SELECT y FROM a") == [[20.databaseValue]])
