@@ -31,7 +31,7 @@ package enum HistoryLimits {
     static let authorBytes = 1_000
     static let contextBytes = 10_000
 
-    /// Parents' rows in memory while a replica searches references between the parts of several writers. If there are more, the
+    /// Changes of parents' rows in memory while a replica searches references between the parts of several writers. If there are more, the
     /// writers' work is recorded as one transaction.
     static let parentsBetweenWriters = 1_000_000
 

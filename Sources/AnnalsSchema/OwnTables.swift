@@ -41,7 +41,8 @@ package enum OwnTables {
     /// In every store with history.
     package static let history = [meta, tables, transactions, spans]
 
-    /// In a store with history, created with the first row of the table, or when the store leaves a space (`unsent`).
+    /// In a store with history, created with the first row of the table, or when the store leaves a space (`unsent`). Only stores of earlier
+    /// versions lack the two of the context.
     package static let historyOnDemand = [consumers, renumbered, references, unsent, contextMoments, contextMarks]
 
     /// In every replica.

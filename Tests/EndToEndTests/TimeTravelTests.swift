@@ -3,26 +3,10 @@ import Testing
 
 @Suite("diff, blame, revert and watch", .timeLimit(.minutes(20)))
 struct TimeTravelTests {
-    private func withShop(_ body: (Workshop) async throws -> Void) async throws {
-        try await Workshop.with { shop in
-            try await shop.makeShop()
-            try await shop.succeed("track", "shop.db", "--all")
-            try await body(shop)
-        }
-    }
-
-    /// Writes as another program. Each write is recorded as one transaction.
-    private func write(_ shop: Workshop, _ sql: String...) async throws {
-        for sql in sql {
-            try await shop.shell("shop.db", sql)
-            try await shop.succeed("status", "shop.db")
-        }
-    }
-
     @Test func `diff prints rows for people, as JSON, and as SQL that the shell runs`() async throws {
-        try await withShop { shop in
-            try await write(
-                shop, "UPDATE customer SET city = 'Rome', email = 'luis@' WHERE id = 1; INSERT INTO customer (name) VALUES ('Ann');",
+        try await Workshop.withTrackedShop { shop in
+            try await shop.write(
+                "UPDATE customer SET city = 'Rome', email = 'luis@' WHERE id = 1; INSERT INTO customer (name) VALUES ('Ann');",
                 "UPDATE customer SET city = 'Lyon' WHERE id = 1; DELETE FROM invoice WHERE id = 2;")
             let people = try await shop.annals("diff", "shop.db", "start", "latest")
             #expect(people.status == 1 && people.errors == "")
@@ -59,9 +43,9 @@ struct TimeTravelTests {
     }
 
     @Test func `diff is restricted to tables, a row and columns, and so is its exit status`() async throws {
-        try await withShop { shop in
-            try await write(
-                shop, "UPDATE customer SET city = 'Rome', email = 'luis@' WHERE id = 1; UPDATE invoice SET total = 1 WHERE id = 2;")
+        try await Workshop.withTrackedShop { shop in
+            try await shop.write(
+                "UPDATE customer SET city = 'Rome', email = 'luis@' WHERE id = 1; UPDATE invoice SET total = 1 WHERE id = 2;")
             func diff(_ status: Int32, _ filter: String...) async throws -> [String] {
                 let outcome = try await Program.run(Workshop.annals, ["diff", "shop.db", "start", "latest"] + filter, in: shop.path)
                 #expect(outcome.status == status && outcome.errors == "", "\(outcome.errors)")
@@ -83,8 +67,8 @@ struct TimeTravelTests {
     }
 
     @Test func `blame tells who wrote each column`() async throws {
-        try await withShop { shop in
-            try await write(shop, "UPDATE customer SET city = 'Rome' WHERE id = 1;", "DELETE FROM invoice WHERE id = 2;")
+        try await Workshop.withTrackedShop { shop in
+            try await shop.write("UPDATE customer SET city = 'Rome' WHERE id = 1;", "DELETE FROM invoice WHERE id = 2;")
             let lines = try await shop.succeed("blame", "shop.db", "customer", "1").lines
             #expect(lines.count == 6 && lines[0].hasPrefix("column  value"))
             #expect(lines[2].contains("before history") && lines[5].contains("Rome") && lines[5].hasSuffix("#1 external"))
@@ -102,15 +86,15 @@ struct TimeTravelTests {
     }
 
     @Test func `revert is a new transaction, and refuses to lose later work`() async throws {
-        try await withShop { shop in
-            try await write(shop, "UPDATE customer SET city = 'Rome';")
+        try await Workshop.withTrackedShop { shop in
+            try await shop.write("UPDATE customer SET city = 'Rome';")
             let trial = try await shop.succeed("revert", "shop.db", "1", "--dry-run")
             #expect(
                 trial.lines == [
                     "~ customer id = 1: city 'Rome' → 'Lyon'", "~ customer id = 2: city 'Rome' → 'Cork'",
                     "transaction 1 can be reverted: 0 inserted, 2 updated, 0 deleted",
                 ])
-            try await write(shop, "UPDATE customer SET city = 'Bonn' WHERE id = 2;")
+            try await shop.write("UPDATE customer SET city = 'Bonn' WHERE id = 2;")
             try await shop.fail(
                 65, "rows were changed after it: id = 2 of customer (city). Nothing was changed; revert 2 (external, 20", "revert",
                 "shop.db", "1")
@@ -155,9 +139,9 @@ struct TimeTravelTests {
 
     @Test("watch prints each transaction once as it commits, until Ctrl-C", arguments: ["wal", "delete"])
     func watch(mode: String) async throws {
-        try await withShop { shop in
+        try await Workshop.withTrackedShop { shop in
             try await shop.shell("shop.db", "PRAGMA journal_mode = \(mode);")
-            try await write(shop, "UPDATE customer SET city = 'Rome' WHERE id = 1;")
+            try await shop.write("UPDATE customer SET city = 'Rome' WHERE id = 1;")
             let watch = try Program(Workshop.annals, ["watch", "shop.db", "--json", "--values", "--after", "start"], in: shop.path)
             let fromNow = try Program(Workshop.annals, ["watch", "shop.db", "--after", "1"], in: shop.path)
             _ = try await watch.prints("\n")

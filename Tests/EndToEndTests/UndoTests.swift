@@ -3,29 +3,13 @@ import Testing
 
 @Suite("Undoing what was wrong: parts, authors and whole tables", .timeLimit(.minutes(20)))
 struct UndoTests {
-    private func withShop(_ body: (Workshop) async throws -> Void) async throws {
-        try await Workshop.with { shop in
-            try await shop.makeShop()
-            try await shop.succeed("track", "shop.db", "--all")
-            try await body(shop)
-        }
-    }
-
-    /// Writes as another program. Each write is recorded as one transaction.
-    private func write(_ shop: Workshop, _ sql: String...) async throws {
-        for sql in sql {
-            try await shop.shell("shop.db", sql)
-            try await shop.succeed("status", "shop.db")
-        }
-    }
-
     private func customers(_ shop: Workshop, _ store: String = "shop.db") async throws -> String {
         try await shop.shell(store, "SELECT name || ' ' || city FROM customer ORDER BY id;")
     }
 
     @Test func `a table, a row or a column of a transaction is reverted`() async throws {
-        try await withShop { shop in
-            try await write(shop, "UPDATE customer SET city = 'Rome', name = 'N'; DELETE FROM invoice WHERE id = 2;")
+        try await Workshop.withTrackedShop { shop in
+            try await shop.write("UPDATE customer SET city = 'Rome', name = 'N'; DELETE FROM invoice WHERE id = 2;")
             try await shop.succeed("revert", "shop.db", "1", "--table", "customer", "--key", "1", "--column", "city")
             #expect(try await customers(shop) == "N Lyon\nN Rome")
             let columns = try await shop.succeed("revert", "shop.db", "1", "--table", "customer", "--column", "name", "city", "--json")
@@ -49,9 +33,9 @@ struct UndoTests {
     }
 
     @Test func `a trial prints rows, or what is in the way and what to revert first`() async throws {
-        try await withShop { shop in
-            try await write(
-                shop, "UPDATE customer SET city = 'Rome';", "UPDATE customer SET city = 'Oslo' WHERE id = 1;",
+        try await Workshop.withTrackedShop { shop in
+            try await shop.write(
+                "UPDATE customer SET city = 'Rome';", "UPDATE customer SET city = 'Oslo' WHERE id = 1;",
                 "UPDATE customer SET city = 'Bonn' WHERE id = 1;")
             let text = try await shop.annals("revert", "shop.db", "1", "--dry-run")
             #expect(text.status == 65)
@@ -69,8 +53,7 @@ struct UndoTests {
             for number in ["3", "2", "1"] { try await shop.succeed("revert", "shop.db", number) }
             #expect(try await shop.shell("shop.db", "SELECT city FROM customer ORDER BY id;") == "Lyon\nCork")
 
-            try await write(
-                shop,
+            try await shop.write(
                 """
                 WITH RECURSIVE c(n) AS (SELECT 100 UNION ALL SELECT n + 1 FROM c LIMIT 30)
                 INSERT INTO customer(id, name) SELECT n, 'x' FROM c;
@@ -108,9 +91,9 @@ struct UndoTests {
     }
 
     @Test func `tables are restored in place, and untracked ones stay`() async throws {
-        try await withShop { shop in
+        try await Workshop.withTrackedShop { shop in
             try await shop.shell("shop.db", "CREATE TABLE loose(a); INSERT INTO loose VALUES(1);")
-            try await write(shop, "UPDATE customer SET city = 'Rome';", "DELETE FROM invoice; UPDATE customer SET city = 'Oslo';")
+            try await shop.write("UPDATE customer SET city = 'Rome';", "DELETE FROM invoice; UPDATE customer SET city = 'Oslo';")
             try await shop.shell("shop.db", "INSERT INTO loose VALUES(2);")
             let trial = try await shop.succeed("restore", "shop.db", "--to", "1", "customer", "--dry-run")
             #expect(
@@ -128,7 +111,7 @@ struct UndoTests {
             try await shop.fail(65, "the table nothing is not tracked", "restore", "shop.db", "--to", "start", "nothing")
             try await shop.fail(65, "is newer than this store's history", "restore", "shop.db", "--to", "99")
             try await shop.fail(64, "nonsense is not a token", "restore", "shop.db", "--to", "nonsense")
-            try await write(shop, "INSERT INTO customer(id, name) VALUES(9, 'new'); INSERT INTO invoice VALUES(9, 9, 1);")
+            try await shop.write("INSERT INTO customer(id, name) VALUES(9, 'new'); INSERT INTO invoice VALUES(9, 9, 1);")
             try await shop.fail(
                 65, "the row id = 9 of invoice would have no parent in customer. Nothing was changed; name the table invoice as well",
                 "restore", "shop.db", "--to", "start", "customer")

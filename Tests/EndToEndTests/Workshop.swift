@@ -141,6 +141,23 @@ final class Workshop: Sendable {
         try await shell(name, Self.schema)
     }
 
+    /// Runs a test in a folder with a tracked shop.
+    static func withTrackedShop(_ body: (Workshop) async throws -> Void) async throws {
+        try await with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await body(shop)
+        }
+    }
+
+    /// Writes as another program. Each write is recorded as one transaction.
+    func write(_ sql: String...) async throws {
+        for sql in sql {
+            try await shell("shop.db", sql)
+            try await succeed("status", "shop.db")
+        }
+    }
+
     /// A shop with rows that cannot be compressed. Returns their approximate size in bytes.
     func makeLargeShop() async throws -> Int {
         try await makeShop()

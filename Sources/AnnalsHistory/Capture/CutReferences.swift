@@ -24,22 +24,21 @@ struct CutReferences {
         let references = self.references()
         guard parts.count > 1, !references.isEmpty else { return parts }
         var runs = JoinedRuns(of: parts)
-        var isTooMuch = false
         for reference in references {
             // Parents that appear or disappear, with the parts in which they do.
             var events: [[Value]: [Event]] = [:]
-            try forEachChange(of: reference.parent, in: parts) { part, change in
-                guard !isTooMuch, let old = change.old.map(reference.parentKey), let new = change.new.map(reference.parentKey) else {
-                    if let key = (change.old ?? change.new).map(reference.parentKey) {
-                        note(Event(part: part, appears: change.new != nil), of: key, in: &events, &isTooMuch)
-                    }
-                    return
-                }
-                guard old != new else { return }
-                note(Event(part: part, appears: false), of: old, in: &events, &isTooMuch)
-                note(Event(part: part, appears: true), of: new, in: &events, &isTooMuch)
+            var count = 0
+            func note(_ key: [Value], _ part: Int, appears: Bool) {
+                count += 1
+                if count <= HistoryLimits.parentsBetweenWriters { events[key, default: []].append(Event(part: part, appears: appears)) }
             }
-            if isTooMuch {
+            try forEachChange(of: reference.parent, in: parts) { part, change in
+                let (old, new) = (change.old.map(reference.parentKey), change.new.map(reference.parentKey))
+                guard old != new else { return }
+                if let old { note(old, part, appears: false) }
+                if let new { note(new, part, appears: true) }
+            }
+            if count > HistoryLimits.parentsBetweenWriters {
                 runs.join(0, parts.count - 1)
                 return parts.joined(runs, context: "no authors: too many changes between two recordings")
             }
@@ -55,8 +54,8 @@ struct CutReferences {
                     guard let row, let key = reference.childKey(row), let list = events[key] else { continue }
                     if isGone {
                         // The child was without a parent since the parent disappeared.
-                        if let gone = list.last(where: { $0.part <= part }), !gone.appears { runs.join(gone.part, part) }
-                    } else if let made = list.first(where: { $0.part > part }), made.appears {
+                        if let gone = list[..<list.partitioningIndex { $0.part > part }].last, !gone.appears { runs.join(gone.part, part) }
+                    } else if let made = list[list.partitioningIndex { $0.part > part }...].first, made.appears {
                         runs.join(part, made.part)
                     }
                 }
@@ -69,11 +68,6 @@ struct CutReferences {
         var part: Int
         /// false if it disappears.
         var appears: Bool
-    }
-
-    private func note(_ event: Event, of key: [Value], in events: inout [[Value]: [Event]], _ isTooMuch: inout Bool) {
-        events[key, default: []].append(event)
-        if events.count > HistoryLimits.parentsBetweenWriters { isTooMuch = true }
     }
 
     // MARK: References

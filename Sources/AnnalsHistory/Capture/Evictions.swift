@@ -50,7 +50,8 @@ package struct Evictions {
                 let isNoted = identity == exactIdentity(note.row, note.rowid)
                 let account = Account(slot: slot, noted: isNoted ? note : nil, present: try presentRow.row(of: identity))
                 let evictions = account.evictions(order)
-                let marks = try evictions.isEmpty ? [] : marks(of: note)
+                // A row has one note if no writer gave its name.
+                let marks = try evictions.isEmpty || !missed.areDivided ? [note.mark] : marks(of: note)
                 for eviction in evictions {
                     newest += 1
                     let change = RawChange(

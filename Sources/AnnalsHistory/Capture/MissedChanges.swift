@@ -15,15 +15,19 @@ package struct MissedChanges {
     }
 
     private var all: [Missed] = []
+    /// Whether the changes belong to several writers. Otherwise places are not needed.
+    let areDivided: Bool
 
-    package init() {}
+    package init(areDivided: Bool = false) {
+        self.areDivided = areDivided
+    }
 
     /// The id of the first added change.
     var first: Int64? { all.first?.id }
 
     /// - Parameter place: a raw change of the same writer.
     mutating func add(_ id: Int64, at place: Int64) {
-        all.append(Missed(id: id, place: place))
+        if areDivided { all.append(Missed(id: id, place: place)) }
     }
 
     /// Moves each added change to the end of the span that holds its place, and returns the spans with their new ids.

@@ -13,10 +13,11 @@ package import GRDB
 ///
 /// The INSERT and the DELETE are *moments*. At each of them a trigger for each tracked table stores the id of the table's last raw
 /// change, if it is a new one. So the changes between the two moments are known when they are recorded, and they become one
-/// transaction with this author. No other program can write between the two, because SQLite has one writer at a time.
+/// transaction with this author. Within a SQLite transaction no other program can write between the two, because SQLite has one writer
+/// at a time.
 ///
 /// **The end needs a statement.** No trigger can detect a COMMIT, so without the DELETE the work of the next program would get the
-/// name. An INSERT that is not followed by a DELETE names nothing, because a missing author is better than a wrong one.
+/// name. If the next moment after an INSERT is not a DELETE, the INSERT names nothing. A DELETE of another program cannot be told apart.
 ///
 /// All rows of these tables are deleted when the changes are recorded. A rollback removes the moments with the changes. Programs that
 /// do not use the view pay nothing, except that a REPLACE or an UPSERT that meets a row reads one value more.
@@ -70,8 +71,13 @@ package struct NamedWriters {
 
     /// Whether a view or a trigger with a name of these is Annals' own. A program may have its own view with the name.
     static func owns(_ type: String, _ name: String, sql: String) -> Bool {
-        objects.contains { $0.type.lowercased() == type && $0.name == name && SQLText(Self.sql($0)).comparable == SQLText(sql).comparable }
+        objects.contains { $0.type.lowercased() == type && $0.name == name && isSame(Self.sql($0), sql) }
             || (type == "trigger" && markedList(name) != nil)
+    }
+
+    /// SQLite rewrites quotes when it renames.
+    private static func isSame(_ one: String, _ other: String) -> Bool {
+        one == other || SQLText(one).comparable == SQLText(other).comparable
     }
 
     /// The column list of a trigger that marks; nil if the name is not that of one.
@@ -90,8 +96,7 @@ package struct NamedWriters {
                 INSERT INTO annals_context_marks(list, moment, last)
                 SELECT \(list), NEW.id, last FROM (SELECT max(id) AS last FROM \(changes))
                 WHERE last > coalesce(
-                  (SELECT last FROM annals_context_marks WHERE list = \(list) ORDER BY moment DESC LIMIT 1),
-                  \(SpanTable.endSQL(of: "\(list)", in: nil)), 0);
+                  \(lastMarkSQL(of: list)), \(SpanTable.endSQL(of: "\(list)", in: nil)), 0);
                 END
                 """)
     }
@@ -151,12 +156,12 @@ package struct NamedWriters {
             for row in rows {
                 let (type, name, sql): (String, String, String) = try (row.value("type"), row.value("name"), row.value("sql"))
                 if name == viewName {
-                    isTaken = type != "view" || SQLText(sql).comparable != SQLText(NamedWriters.sql(objects[0])).comparable
+                    isTaken = type != "view" || !isSame(sql, NamedWriters.sql(objects[0]))
                 } else if markedList(name) == nil, !objects.contains(where: { $0.name == name }) {
                     // A program may have its own trigger on the table.
                     continue
                 }
-                found[name] = SQLText(sql).comparable
+                found[name] = sql
             }
             var wanted = objects.map { ($0.name, NamedWriters.sql($0)) }
             wanted += try TrackedTable.fetchTracked(db).map { markTrigger($0.id) }.map { ($0.name, $0.sql) }
@@ -164,7 +169,8 @@ package struct NamedWriters {
             hasView = found[viewName] != nil
             triggers = found.keys.filter { $0 != viewName }
             let hasTables = try [OwnTables.contextMoments, OwnTables.contextMarks].allSatisfy { try db.tableExists($0) }
-            isWhole = hasTables && found.count == wanted.count && wanted.allSatisfy { found[$0.0] == SQLText($0.1).comparable }
+            isWhole =
+                hasTables && found.count == wanted.count && wanted.allSatisfy { name, sql in found[name].map { isSame($0, sql) } ?? false }
         }
     }
 
@@ -178,7 +184,11 @@ package struct NamedWriters {
 
     /// A subexpression for the last raw change of a column list at the newest moment.
     static func newestMarkSQL(of list: Int64) -> String {
-        "coalesce((SELECT last FROM annals_context_marks WHERE list = \(list) ORDER BY moment DESC LIMIT 1), 0)"
+        "coalesce(\(lastMarkSQL(of: list)), 0)"
+    }
+
+    private static func lastMarkSQL(of list: Int64) -> String {
+        "(SELECT last FROM annals_context_marks WHERE list = \(list) ORDER BY moment DESC LIMIT 1)"
     }
 
     // MARK: Reading

@@ -91,15 +91,16 @@ package enum TransactionRecorder {
     /// The raw changes after each table's newest span, with changes added that the triggers missed. If the caller recorded before its
     /// own writes, these are its own.
     ///
-    /// Deletes the notes. `disordered` is from the report of `Drift`. `missed` gets the added changes by column list.
+    /// Deletes the notes. `disordered` is from the report of `Drift`. If the changes are divided among writers, `missed` gets the
+    /// places of the added changes by column list.
     private static func openSpans(
-        _ db: Database, disordered: [Int64], _ missed: inout [Int64: MissedChanges]
+        _ db: Database, disordered: [Int64], areDivided: Bool, _ missed: inout [Int64: MissedChanges]
     ) throws -> [Span] {
         var spans: [Span] = []
         for open in try UnrecordedRange.fetchAll(db) {
             let order: RawChangeOrder = disordered.contains(open.id) ? .unknown : .asHappened
             var last = open.newest
-            var added = MissedChanges()
+            var added = MissedChanges(areDivided: areDivided)
             if open.hasNotes { last = try concludeEvictions(db, open, order, &added) }
             if order == .unknown { last = try putInOrder(db, open.id, recorded: open.recorded, newest: last) }
             if open.isWrittenByTriggers, let rows = try TriggerRewriteCheck(db, open.id) {
@@ -155,9 +156,14 @@ package enum TransactionRecorder {
         _ makeInfo: (NamedWriters.Part) throws -> TransactionInfo
     ) throws -> (number: Int64?, drift: Drift.Report) {
         let drift = try Drift.repairIfNeeded(db)
+        let writers = try NamedWriters(db)
         var missed: [Int64: MissedChanges] = [:]
-        let spans = try openSpans(db, disordered: drift.disordered, &missed)
-        var parts = try parts(of: spans, missed, db, divides: divides && drift == Drift.Report())
+        let spans = try openSpans(db, disordered: drift.disordered, areDivided: writers != nil, &missed)
+        var parts = try divides && drift == Drift.Report() ? writers?.parts(spans, missed) ?? [] : []
+        if parts.isEmpty { parts = [NamedWriters.Part(spans: spans)] }
+        try writers?.forget()
+        if parts.count > 1 { parts = try TriggerRewriteCheck.joined(parts, db) }
+        if parts.count > 1, try StoreSchema.isReplica(db) { parts = try CutReferences(db).joined(parts) }
         if parts.count == 1, drift.expired.isEmpty, try changedNothing(parts[0].spans, db) {
             try discard(parts[0].spans, db)
             parts[0].spans = []
@@ -174,19 +180,6 @@ package enum TransactionRecorder {
             try environment.didRecord(db, info, number)
         }
         return (newest, drift)
-    }
-
-    /// The spans by writer, in the order of their commits. Deletes what writers noted about themselves.
-    private static func parts(
-        of spans: [Span], _ missed: [Int64: MissedChanges], _ db: Database, divides: Bool
-    ) throws -> [NamedWriters.Part] {
-        guard let writers = try NamedWriters(db) else { return [NamedWriters.Part(spans: spans)] }
-        var parts = try divides && !spans.isEmpty ? writers.parts(spans, missed) : [NamedWriters.Part(spans: spans)]
-        try writers.forget()
-        guard parts.count > 1 else { return parts }
-        parts = try TriggerRewriteCheck.joined(parts, db)
-        guard parts.count > 1, try StoreSchema.isReplica(db) else { return parts }
-        return try CutReferences(db).joined(parts)
     }
 
     /// Whether the raw changes cancel each other out. Checked only if this is cheap.

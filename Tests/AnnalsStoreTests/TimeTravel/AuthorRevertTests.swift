@@ -30,7 +30,7 @@ struct AuthorRevertTests {
         #expect(try await shop.texts("SELECT city FROM customer WHERE id = 1") == ["b"])
     }
 
-    @Test func `what came and went is left as it is, whoever has the key now`() async throws {
+    @Test func `a row that was inserted and deleted is left out, also if another row has its key now`() async throws {
         let shop = try await RevertShop()
         try await shop.write("Ann", "INSERT INTO customer VALUES(5, 'A', 'a@', NULL)")
         try await shop.write("Ann", "DELETE FROM customer WHERE id = 5; UPDATE customer SET city = 'x' WHERE id = 1")

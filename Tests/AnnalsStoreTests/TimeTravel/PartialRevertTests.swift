@@ -50,7 +50,7 @@ struct PartialRevertTests {
             error?.code == .rowNotFound && error?.message.contains("transaction 1 inserted or deleted the row id = 3 of invoice") == true)
     }
 
-    @Test func `a part that the transaction did not change, or that does not exist, is told`() async throws {
+    @Test func `a part that the transaction did not change, or that does not exist, is refused`() async throws {
         let shop = try await RevertShop()
         try await shop.write("UPDATE customer SET city = 'Rome' WHERE id = 1")
         let cases: [(RevertPart, AnnalsError.Code, String)] = [

@@ -48,7 +48,7 @@ struct RestoreTests {
         #expect(error?.code == .notTracked)
     }
 
-    @Test func `a reference that would break is told with the table to name as well`() async throws {
+    @Test func `a refusal because of a reference names the table to add`() async throws {
         let shop = try await RevertShop()
         try await shop.write("INSERT INTO customer(id) VALUES(5)")
         try await shop.write("INSERT INTO invoice VALUES(9, 5, 1)")
