@@ -132,7 +132,12 @@ struct TimeTravelTests {
             #expect(column["time"] as? String == city["time"] as? String, "the author's time")
             let line = try #require(try await shop.succeed("blame", "laptop.db", "customer", "1").lines.last)
             let replica = try #require(city["replica"] as? String)
-            #expect(line.contains("  \(replica.prefix(8))  revert of \(number)-") && line.contains("imported at position"))
+            let name = city["replicaName"] as? String
+            #expect(line.contains("  \(name ?? String(replica.prefix(8)))  revert of \(number)-") && line.contains("imported at position"))
+            // The laptop wrote without an author, so the shop knows its name.
+            let received = try await shop.succeed("history", "shop.db", "--origin", "imported")
+            #expect(received.lines.first?.contains("imported at position 2, from ") == true, "\(received.output)")
+            #expect(received.lines.first?.contains("/laptop.db") == true, "\(received.output)")
             #expect(city["origin"] as? String == "imported" && (city["context"] as? String)?.hasPrefix("revert of \(number)-") == true)
         }
     }

@@ -29,6 +29,7 @@ struct BlameCommand: AsyncParsableCommand {
         let console = output.console
         let store = try argument.open()
         let blame = try await store.blame(table: table, key: key.map(SQLLiteral.value))
-        if output.json { console.print(BlamePrint.json(blame)) } else { BlamePrint.print(blame, on: console) }
+        let print = try await BlamePrint(replicas: store.replicaNames())
+        if output.json { console.print(print.json(blame)) } else { print.print(blame, on: console) }
     }
 }

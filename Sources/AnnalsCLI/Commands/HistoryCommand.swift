@@ -57,7 +57,8 @@ struct HistoryCommand: AsyncParsableCommand {
         if let author { request = request.authors(author) }
         if let table { request = request.tables(table) }
         if let origin { request = request.origins(origin) }
-        let print = HistoryPrint(console: console, json: output.json, values: values, steps: steps)
+        let print = try await HistoryPrint(
+            console: console, json: output.json, values: values, steps: steps, replicas: store.replicaNames())
         let count = try await HistoryPages(store: store, request: request, limit: limit).print(with: print).count
         if count == 0, !output.json { console.print("no transactions") }
     }

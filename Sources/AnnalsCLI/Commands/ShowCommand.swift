@@ -26,7 +26,8 @@ struct ShowCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        let print = HistoryPrint(console: console, json: output.json, values: true, steps: steps)
+        let print = try await HistoryPrint(
+            console: console, json: output.json, values: true, steps: steps, replicas: store.replicaNames())
         let latest = try await store.latestToken()
         let number =
             if let number = Int64(token) { number } else { token == "latest" ? latest.number : try await store.token(named: token).number }

@@ -43,7 +43,8 @@ struct WatchCommand: AsyncParsableCommand, GoesOnUntilStopped {
         let console = output.console
         let store = try argument.open()
         if quiet { return try await record(store) }
-        let print = HistoryPrint(console: console, json: output.json, values: values, steps: steps)
+        let print = try await HistoryPrint(
+            console: console, json: output.json, values: values, steps: steps, replicas: store.replicaNames())
         do {
             var last = try await store.token(named: after ?? "latest")
             for try await _ in store.remoteChanges(after: last) {

@@ -4,8 +4,11 @@ import AnnalsRows
 import AnnalsStore
 
 /// Prints the writers of a row.
-enum BlamePrint {
-    static func print(_ blame: Blame, on console: Console) {
+struct BlamePrint {
+    /// The names of other replicas, as far as the store knows them.
+    let replicas: [ReplicaID: String]
+
+    func print(_ blame: Blame, on console: Console) {
         let row = "\(PrintableText.of(blame.table)) \(RowText.row(blame.key, blame.keyColumns))"
         switch blame.end {
         case nil: break
@@ -23,8 +26,8 @@ enum BlamePrint {
                         .init(replica(transaction)), .init(transaction.contextName ?? ""),
                         .init("#\(transaction.number) \(origin(transaction))"),
                     ]
-                case .beforeHistory: [.init("before history", colour: .dim)] + noTransaction
-                case .columnDefault: [.init("column default", colour: .dim)] + noTransaction
+                case .beforeHistory: [.init("before history", colour: .dim)] + Self.noTransaction
+                case .columnDefault: [.init("column default", colour: .dim)] + Self.noTransaction
                 }
             table.append([.init(column.name), .init(column.value)] + cells)
         }
@@ -33,25 +36,25 @@ enum BlamePrint {
 
     private static let noTransaction = Array(repeating: Table.Cell(""), count: 4)
 
-    private static func words(_ transaction: HistoryTransaction) -> String {
+    private func words(_ transaction: HistoryTransaction) -> String {
         let by = (transaction.author ?? transaction.contextName).map { " by \(PrintableText.of($0))" } ?? ""
         let from = replica(transaction)
-        let place = origin(transaction) + (from.isEmpty ? "" : ", from replica \(from)")
+        let place = origin(transaction) + (from.isEmpty ? "" : ", from \(from)")
         return "#\(transaction.number)\(by), \(Timestamp.text(transaction.milliseconds)), \(place)"
     }
 
-    /// The beginning of the id of the replica that wrote; empty for a transaction of this store.
-    private static func replica(_ transaction: HistoryTransaction) -> String {
+    /// The name of the replica that wrote, or the beginning of its id; empty for a transaction of this store.
+    private func replica(_ transaction: HistoryTransaction) -> String {
         guard case .imported(let replica, _) = transaction.origin else { return "" }
-        return String(replica.description.prefix(8))
+        return HistoryPrint.name(of: replica, replicas) ?? String(replica.description.prefix(8))
     }
 
-    private static func origin(_ transaction: HistoryTransaction) -> String {
+    private func origin(_ transaction: HistoryTransaction) -> String {
         guard case .imported(_, let position) = transaction.origin else { return transaction.origin.name }
         return "imported at position \(position)"
     }
 
-    static func json(_ blame: Blame) -> JSON {
+    func json(_ blame: Blame) -> JSON {
         let columns = blame.columns.map { column -> JSON in
             let writer: (JSON, HistoryTransaction?) =
                 switch column.writer {
@@ -61,17 +64,19 @@ enum BlamePrint {
                 }
             return .object([
                 "column": .text(column.name), "value": .value(column.value), "writer": writer.0,
-                "transaction": writer.1.map(HistoryPrint.heading) ?? .null,
+                "transaction": writer.1.map { HistoryPrint.heading($0, replicas) } ?? .null,
                 "time": .text(column.time.map { Timestamp.text($0.milliseconds) }),
             ])
         }
         var end = JSON.null
         switch blame.end {
         case nil: break
-        case .deleted(let transaction): end = .object(["kind": .text("deleted"), "transaction": HistoryPrint.heading(transaction)])
+        case .deleted(let transaction):
+            end = .object(["kind": .text("deleted"), "transaction": HistoryPrint.heading(transaction, replicas)])
         case .moved(let key, let transaction):
             end = .object([
-                "kind": .text("moved"), "key": RowJSON.row(key, blame.keyColumns), "transaction": HistoryPrint.heading(transaction),
+                "kind": .text("moved"), "key": RowJSON.row(key, blame.keyColumns),
+                "transaction": HistoryPrint.heading(transaction, replicas),
             ])
         }
         return .object([

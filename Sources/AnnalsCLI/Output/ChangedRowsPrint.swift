@@ -88,7 +88,7 @@ enum RefusalPrint {
         [
             "refused": .bool(true), "message": .text(error.message), "obstacleCount": .integer(refusal.count),
             "obstacles": .array(refusal.obstacles.map(json)),
-            "revertFirst": .array(refusal.transactions.map(HistoryPrint.heading)), "hasMore": .bool(refusal.hasMore),
+            "revertFirst": .array(refusal.transactions.map { HistoryPrint.heading($0, [:]) }), "hasMore": .bool(refusal.hasMore),
         ]
     }
 

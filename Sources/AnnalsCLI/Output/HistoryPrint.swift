@@ -11,6 +11,8 @@ struct HistoryPrint: Sendable {
     var values: Bool
     /// Whether each step of each row is printed, with its time and its values: as text instead of the net changes, as JSON beside them.
     var steps = false
+    /// The names of other replicas, as far as the store knows them.
+    var replicas: [ReplicaID: String] = [:]
     /// Prepended to each line of text.
     var indent = ""
 
@@ -25,7 +27,7 @@ struct HistoryPrint: Sendable {
 
     func render(_ transaction: HistoryTransaction, _ reader: HistoryReader, _ request: HistoryRequest, into buffer: inout Buffer) throws {
         if json {
-            buffer.text += "\(String(Self.heading(transaction).description.dropLast())),\"changes\":["
+            buffer.text += "\(String(Self.heading(transaction, replicas).description.dropLast())),\"changes\":["
             var separator = ""
             try reader.forEachChange(in: transaction, request) { change in
                 buffer.text += separator + object(change).description
@@ -69,18 +71,20 @@ struct HistoryPrint: Sendable {
 
     // MARK: JSON
 
-    static func heading(_ transaction: HistoryTransaction) -> JSON {
+    static func heading(_ transaction: HistoryTransaction, _ replicas: [ReplicaID: String]) -> JSON {
         var replica = JSON.null
+        var name = JSON.null
         var position = JSON.null
         if case .imported(let author, let place) = transaction.origin {
             replica = .text(author.description)
+            name = .text(replicas[author])
             position = .integer(place.rawValue)
         }
         return .object([
             "number": .integer(transaction.number), "token": .text(transaction.token.description),
             "time": .text(Timestamp.text(transaction.milliseconds)), "author": .text(transaction.author),
             "context": .text(transaction.contextName), "origin": .text(transaction.origin.name), "process": .text(transaction.process),
-            "replica": replica, "position": position,
+            "replica": replica, "replicaName": name, "position": position,
         ])
     }
 
@@ -109,13 +113,16 @@ struct HistoryPrint: Sendable {
 
     // MARK: Lines
 
+    /// A replica's name for a terminal; nil if the store does not know it.
+    static func name(of replica: ReplicaID, _ replicas: [ReplicaID: String]) -> String? { replicas[replica].map { PrintableText.of($0) } }
+
     func line(_ transaction: HistoryTransaction) -> String {
         var parts = [
             console.style(.bold, "#\(transaction.number)"), console.style(.cyan, transaction.token.description),
             Timestamp.text(transaction.milliseconds), transaction.origin.name,
         ]
         if case .imported(let replica, let position) = transaction.origin {
-            parts[3] += " at position \(position), from replica \(replica.description.prefix(8))"
+            parts[3] += " at position \(position), from \(Self.name(of: replica, replicas) ?? "replica \(replica.description.prefix(8))")"
         }
         if let author = transaction.author { parts.append("by \(PrintableText.of(author))") }
         if let context = transaction.contextName { parts.append("in \(PrintableText.of(context))") }

@@ -57,6 +57,11 @@ extension Store {
         }
     }
 
+    /// The names of the space's replicas, as far as this store knows them; empty for a store that is not joined.
+    package func replicaNames() async throws -> [ReplicaID: String] {
+        try await read { db in try StoreSchema.isReplica(db) ? ReplicaNames.load(db) : [:] }
+    }
+
     /// Marks journal entries as shown to a person, so that they may be deleted when they are old.
     ///
     /// The mark is local to this store, because users of other replicas have not seen the entries here.
