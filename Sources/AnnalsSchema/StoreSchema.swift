@@ -56,6 +56,12 @@ package enum StoreSchema {
         case tracksAll = "tracks_all"
         /// PRAGMA schema_version at the last search for new tables.
         case tablesLooked = "tables_looked"
+        /// The names of the tables that the last search did not track, as JSON; see `TrackingRule`.
+        case tablesLeft = "tables_left"
+        /// The newest transaction before the first change of the schema since the last search; see `TrackingRule`.
+        case schemaChanged = "schema_changed"
+        /// The points of history at which the rows of some tables are not known, as JSON; see `UnknownRows`.
+        case unknownRows = "unknown_rows"
         /// A value that replaces `SchemaLimits.largeValue`, the length above which updates leave out unchanged values.
         case largeValue = "large_value"
     }

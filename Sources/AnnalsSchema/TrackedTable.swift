@@ -18,7 +18,7 @@ package struct TrackedTable: Hashable, Sendable {
     package var shape: String
     /// The oldest transaction after which the table's rows can be reconstructed; nil if there is no limit.
     ///
-    /// Tokens of older transactions have expired for this table: a program wrote without capture, or the table was not tracked yet.
+    /// Tokens of older transactions have expired, because a program wrote to the table without capture.
     package var gap: Int64?
     /// The canonical names of table and columns, if a joined store uses other names.
     package var canonicalNames: CanonicalNames.Names?
@@ -122,16 +122,16 @@ package struct TrackedTable: Hashable, Sendable {
     }
 
     /// Creates a column list for a table as it is declared now: its row, its table of changes and its table of notes.
-    package static func create(_ db: Database, for table: DeclaredTable, gap: Int64?) throws -> TrackedTable {
+    package static func create(_ db: Database, for table: DeclaredTable) throws -> TrackedTable {
         let key = Key(columnIndexes: table.primaryKey, collations: table.primaryKeyCollations, isByRowid: table.keyMayBeNull)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let columns = table.columns.map(\.name)
         try db.execute(
-            sql: "INSERT INTO main.annals_tables(name, columns, key, state, shape, gap) VALUES(?, ?, ?, ?, ?, ?)",
+            sql: "INSERT INTO main.annals_tables(name, columns, key, state, shape) VALUES(?, ?, ?, ?, ?)",
             arguments: [
                 table.name, String(decoding: try encoder.encode(columns), as: UTF8.self),
-                String(decoding: try encoder.encode(key), as: UTF8.self), State.tracked.rawValue, table.shape, gap,
+                String(decoding: try encoder.encode(key), as: UTF8.self), State.tracked.rawValue, table.shape,
             ])
         let id = db.lastInsertedRowID
         try StoreSchema.createChangesTable(db, id: id, columns: columns.count, byRowid: key.isByRowid)

@@ -13,7 +13,7 @@ enum TrackingPrint {
                     return .object([
                         "table": .text(table.name), "outcome": .text(outcome), "reason": .text(reason),
                         "provisionalKeys": .bool(table.hasProvisionalKeys), "rowsWithNullKey": .integer(table.rowsWithNullKey.count),
-                        "missing": UnusablePrint.json(table.missing),
+                        "recordedRows": .integer(table.recordedRows), "missing": UnusablePrint.json(table.missing),
                         "foreignKeyViolations": .array(
                             table.foreignKeyViolations.map { violation in
                                 .object([
@@ -47,6 +47,9 @@ enum TrackingPrint {
 
     private static func remarks(_ table: TrackingReport.Table) -> [String] {
         var lines: [String] = []
+        if table.recordedRows > 0 {
+            lines.append("its \(Count.of(table.recordedRows, "row")) from before tracking are recorded as inserted now")
+        }
         if table.hasProvisionalKeys {
             lines.append("its integer keys are provisional: a sync may change them until the relay has accepted their rows")
         }

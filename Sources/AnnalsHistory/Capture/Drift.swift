@@ -75,6 +75,7 @@ package enum Drift {
     /// - Parameter others: column lists that the caller repairs.
     package static func repairIfNeeded(_ db: Database, except others: [Int64] = []) throws -> Report {
         guard try isSuspected(db) else { return Report() }
+        try TrackingRule.noteSchemaChange(db)
         var report = Report()
         report.findings = try TableRenames(db).run()
         try noteDroppedLeftovers(db)

@@ -78,7 +78,7 @@ package struct TableRepair {
             try old.map { try CaptureTriggers(db, table: $0, id: table.id).arePresent(in: installed) } ?? false
         if let old, isContinued { try Self.conclude(db, table, as: old, installed.runAfterOthers ? .unknown : .asHappened) }
         try end(as: .retired)
-        let new = try TrackedTable.create(db, for: definition, gap: nil)
+        let new = try TrackedTable.create(db, for: definition)
         try FilledColumns.save(fills(of: definition), of: new.id, db)
         try RepairedTableNames(db, table, isContinued: isContinued)?.give(to: new)
         if isContinued { try saveContinuation(by: new.id, Array(table.columns.indices)) }
@@ -146,7 +146,7 @@ package struct TableRepair {
         var list = table
         if !isSameList(definition) {
             try end(as: .retired)
-            list = try TrackedTable.create(db, for: definition, gap: nil)
+            list = try TrackedTable.create(db, for: definition)
             try FilledColumns.save(fills(of: definition), of: list.id, db)
             try saveContinuation(by: list.id, table.columns.map(definition.columnIndex))
             try RepairedTableNames(db, table, isContinued: false)?.give(to: list)

@@ -52,15 +52,20 @@ public enum Tracking {
                 try StoreSchema.noteSchemaVersion(db)
             }
             try TransactionRecorder.recordExternal(db, environment)
-            let isReplica = try StoreSchema.isReplica(db)
-            report.tables = try trackUnrecorded(db, selection, recordsRows: isReplica)
-            // The log has no rows of a table that a replica starts to track. So its rows are recorded as inserted now.
-            let begun = report.tables.compactMap { if case .tracked(let id) = $0.outcome { id } else { nil } }
-            // The rows that a table had before now are not known.
-            let isGap = try TransactionTable(db).newest() == nil || begun.contains { try TrackedTable.fetch(db, id: $0)?.gap != nil }
-            if isNew || !begun.isEmpty && isGap { try HistoryBounds.note(began: environment.now(), db) }
-            if isReplica, let number = try TransactionRecorder.recordExternal(db, environment) {
-                try Drift.expire(begun, before: number, db)
+            // History and the log have no rows of a table that is tracked only now. So its rows are recorded as inserted.
+            let newest = try TransactionTable(db).newest()
+            let recordsRows = try newest != nil || StoreSchema.isReplica(db)
+            let absence = try TrackingRule.absence(db)
+            report.tables = try trackUnrecorded(db, selection, recordsRows: recordsRows)
+            let filled = report.tables.filter(\.hadRows)
+            if isNew || newest == nil && !filled.isEmpty { try HistoryBounds.note(began: environment.now(), db) }
+            if recordsRows, !filled.isEmpty {
+                let number = try TransactionRecorder.recordExternal(db, environment, contextName: UnknownRows.context)
+                try UnknownRows.add(
+                    filled.compactMap { table in
+                        guard let number, case .tracked(let id) = table.outcome else { return nil }
+                        return UnknownRows(list: id, absent: absence(table.name), recorded: number)
+                    }, db)
             }
             guard !isNew || report.tables.contains(where: \.isTracked) else { return try removeEverything(db) }
             try StoreSchema.noteSchemaVersion(db)
@@ -83,16 +88,15 @@ public enum Tracking {
         // Queried once: after each new list GRDB would read the whole schema again for this query.
         let isReplica = try StoreSchema.isReplica(db)
         return try TrackingPlan(db, selection).entries.map { entry in
-            let table = try perform(entry, recordsRows, isReplica, db)
-            if recordsRows, case .tracked(let id) = table.outcome, case .accepted(let definition) = entry.verdict {
-                try recordRows(definition, id, db)
-            }
+            var table = try perform(entry, isReplica, db)
+            guard case .tracked(let id) = table.outcome, case .accepted(let definition) = entry.verdict else { return table }
+            if recordsRows { table.recordedRows = try recordRows(definition, id, db) }
             return table
         }
     }
 
     private static func perform(
-        _ entry: TrackingPlan.Entry, _ recordsRows: Bool, _ isReplica: Bool, _ db: Database
+        _ entry: TrackingPlan.Entry, _ isReplica: Bool, _ db: Database
     ) throws -> TrackingReport.Table {
         switch entry.verdict {
         case .refused(let reason):
@@ -100,31 +104,29 @@ public enum Tracking {
         case .alreadyTracked(let table, let definition):
             return try report(on: definition, .alreadyTracked(id: table.id), db)
         case .accepted(let definition):
-            // No row is missing from the history of an empty table, or of a table whose rows are recorded now. So earlier tokens
-            // stay valid.
             let holdsRows: Bool
             do {
                 holdsRows = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM main.\(SQL.quote(definition.name)))") ?? false
             } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
                 return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(error.message ?? "SQLite refused it")))
             }
-            let isWhole = recordsRows || !holdsRows
-            let newest = try isWhole ? nil : TransactionTable(db).newest()
-            var table = try start(definition, gap: newest, isReplica, db)
+            var table = try start(definition, isReplica, db)
             if let complaint = complaintAboutWriting(to: definition, db) {
                 try removeLists([table], db)
                 // If writes to the table fail without the triggers too, the triggers are not the cause, and the table is tracked.
                 guard complaintAboutWriting(to: definition, db) != nil else {
                     return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(complaint)))
                 }
-                table = try start(definition, gap: newest, isReplica, db)
+                table = try start(definition, isReplica, db)
             }
-            return try report(on: definition, .tracked(id: table.id), db)
+            var report = try report(on: definition, .tracked(id: table.id), db)
+            report.hadRows = holdsRows
+            return report
         }
     }
 
-    private static func start(_ definition: DeclaredTable, gap: Int64?, _ isReplica: Bool, _ db: Database) throws -> TrackedTable {
-        let table = try TrackedTable.create(db, for: definition, gap: gap)
+    private static func start(_ definition: DeclaredTable, _ isReplica: Bool, _ db: Database) throws -> TrackedTable {
+        let table = try TrackedTable.create(db, for: definition)
         if isReplica, let names = try NewNames(db) {
             let first = try names.table(table.name)
             let columns = try names.columns(table.columns, of: first, known: table.columns.map { _ in nil }, before: nil)
@@ -134,10 +136,16 @@ public enum Tracking {
         return table
     }
 
-    private static func recordRows(_ definition: DeclaredTable, _ id: Int64, _ db: Database) throws {
+    /// Returns the number of rows.
+    private static func recordRows(_ definition: DeclaredTable, _ id: Int64, _ db: Database) throws -> Int {
         let rows = try RowReader(db, definition)
         let writer = try HistoryWriter(db, definition, layoutID: id)
-        while let row = try rows.next() { try writer.insert(row) }
+        var count = 0
+        while let row = try rows.next() {
+            try writer.insert(row)
+            count += 1
+        }
+        return count
     }
 
     /// SQLite's error when it compiles writes to the table, including triggers; nil if there is none.
@@ -257,6 +265,7 @@ public enum Tracking {
     }
 
     private static func removeLists(_ lists: [TrackedTable], _ db: Database) throws {
+        try UnknownRows.forget(lists.map(\.id), db)
         for list in lists {
             try CaptureTriggers.remove(db, id: list.id)
             try db.execute(

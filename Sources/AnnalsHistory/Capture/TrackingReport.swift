@@ -11,6 +11,10 @@ public struct TrackingReport: Sendable, Equatable {
     public struct Table: Sendable, Equatable {
         public var name: String
         public var outcome: Outcome
+        /// The number of rows that the table had when it was tracked, and that are recorded as inserted, because the store has history
+        /// already.
+        public var recordedRows = 0
+        package var hadRows = false
         /// The table's integer keys are provisional until a space has ordered them, because two replicas may use the same key.
         public var hasProvisionalKeys = false
         /// Rows whose key holds NULL. They are captured and never synced.

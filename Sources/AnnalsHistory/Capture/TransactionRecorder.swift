@@ -30,14 +30,18 @@ package enum TransactionRecorder {
     /// Records what other programs wrote. First checks for schema changes.
     ///
     /// Call it inside a write transaction. Returns the number of the newest new transaction; nil if there was nothing to record.
+    ///
+    /// - Parameter contextName: the context of writes without one.
     @discardableResult
-    package static func recordExternal(_ db: Database, _ environment: CaptureEnvironment = .system) throws -> Int64? {
-        try recordExternalReportingDrift(db, environment).number
+    package static func recordExternal(
+        _ db: Database, _ environment: CaptureEnvironment = .system, contextName: String? = nil
+    ) throws -> Int64? {
+        try recordExternalReportingDrift(db, environment, contextName: contextName).number
     }
 
     /// - Parameter origin: the origin of the writes, if the caller knows it: a migration that ran since the last recording.
     package static func recordExternalReportingDrift(
-        _ db: Database, _ environment: CaptureEnvironment, as origin: TransactionInfo.Origin = .external
+        _ db: Database, _ environment: CaptureEnvironment, as origin: TransactionInfo.Origin = .external, contextName: String? = nil
     ) throws -> (number: Int64?, drift: Drift.Report) {
         precondition(db.isInsideTransaction, "recording needs a write transaction")
         guard try StoreSchema.exists(db) else { return (nil, Drift.Report()) }
@@ -45,8 +49,8 @@ package enum TransactionRecorder {
             var clock = try StoreClock.load(db)
             let latest = try part.spans.compactMap { try time(of: $0, db) }.max() ?? environment.now()
             return TransactionInfo(
-                id: environment.makeTransactionID(), time: clock.tick(now: latest), author: part.author, contextName: part.context,
-                origin: origin)
+                id: environment.makeTransactionID(), time: clock.tick(now: latest), author: part.author,
+                contextName: part.context ?? contextName, origin: origin)
         }
     }
 

@@ -116,6 +116,8 @@ package struct Difference {
                 let (first, last) = from.isAfter(to) ? (to, from) : (from, to)
                 let tables = try TrackedTables.load(db)
                 let chosen = try ChosenDifference(filter, tables, db)
+                let names = tables.entries.filter(chosen.holds).map(\.definition.name)
+                try UnknownRows.check([from, to], tables: names, operation: "diff", db)
                 let rows = try DifferenceFold(db, schema: SchemaCopy.target, changes: NetChanges(db, tables: tables), chosen: chosen)
                 try rows.add(after: first)
                 let next = (first.dividedTransaction ?? first.token.number) + 1

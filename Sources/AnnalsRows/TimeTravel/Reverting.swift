@@ -70,9 +70,11 @@ package final class Reverting {
             }
             return entry
         }
+        let restored = (names.isEmpty ? tables.entries : entries).map(\.definition.name)
+        try UnknownRows.check([point], tables: restored, operation: "restore", db)
         let rows = try RestoredRows(db, changes, to: point, of: names.isEmpty ? nil : entries)
         source = rows
-        (left, restored) = (rows.left, names.isEmpty ? nil : entries.map(\.definition.name))
+        (left, self.restored) = (rows.left, names.isEmpty ? nil : restored)
         scope = nil
         isForced = false
     }

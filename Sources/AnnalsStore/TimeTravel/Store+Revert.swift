@@ -61,6 +61,7 @@ extension Store {
     ) async throws -> RevertOutcome {
         try await reverting(RevertRun(author: author, isTrial: isTrial, visit: visit)) { db, tables in
             let token = try HistoryBounds(db).tokenOfHeld(number)
+            try UnknownRows.checkRevert(of: number, db)
             let reverting = try Reverting(db, tables: tables, transaction: number, part: part, isForced: force)
             return (reverting, "revert of \(token)", "transaction \(number) cannot be reverted")
         }

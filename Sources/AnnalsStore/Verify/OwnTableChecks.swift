@@ -141,6 +141,7 @@ struct OwnTableChecks {
             (Place(table: OwnTables.tables, name: "columns"), { _ = try TrackedTable.fetchAll(db) }),
             (Place(table: OwnTables.meta, name: StoreSchema.Meta.storeID.rawValue), { _ = try HistoryBounds.storeID(db) }),
             (Place(table: OwnTables.meta, name: StoreSchema.Meta.clock.rawValue), { _ = try StoreClock.saved(db) }),
+            (Place(table: OwnTables.meta, name: StoreSchema.Meta.unknownRows.rawValue), { _ = try UnknownRows.load(db) }),
             (Place(table: OwnTables.meta, name: "continued"), { _ = try ListContinuation.load(db) }),
             (Place(table: OwnTables.meta, name: "filled"), { _ = try FilledColumns.load(db) }),
             (Place(table: OwnTables.meta, name: Meta.Name.lineage.rawValue), { _ = try ReplicaState.load(db) }),
@@ -172,7 +173,7 @@ struct OwnTableChecks {
     }
 
     private static let texts: Set<String> = Set(
-        [StoreSchema.Meta.storeID, .clock, .retention, .writtenByTriggers].map(\.rawValue)
+        [StoreSchema.Meta.storeID, .clock, .retention, .writtenByTriggers, .tablesLeft, .unknownRows].map(\.rawValue)
             + [
                 Meta.Name.replica, .replicaName, .relay, .space, .lineage, .joinStage, .credentialFile, .caFile, .pins, .spaceKeyFile,
                 .sealedUnder, .passedVoids, .syncProblem,

@@ -1,0 +1,83 @@
+import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+import Foundation
+package import GRDB
+
+/// The points of history at which the rows of some tables are not known.
+///
+/// If a store with history begins to track a table that has rows, it records these rows as inserted. So every reader of history
+/// gets them, and no token expires. But the table was not empty before, as history seems to say. So `replay`, `diff` and `restore`
+/// refuse such a point. A table that was created after the last search for new tables did not exist at earlier points, which are
+/// therefore known; see `TrackingRule`.
+package struct UnknownRows: Codable, Hashable, Sendable {
+    /// The id of the column list.
+    package var list: Int64
+    /// The newest transaction at which the table did not exist; nil if that is not known.
+    package var absent: Int64?
+    /// The transaction that recorded the rows as inserted.
+    package var recorded: Int64
+
+    /// The context of the transaction that records the rows.
+    package static let context = "rows from before tracking"
+
+    package init(list: Int64, absent: Int64?, recorded: Int64) {
+        (self.list, self.absent, self.recorded) = (list, absent, recorded)
+    }
+
+    /// Throws `Corruption`.
+    package static func load(_ db: Database) throws -> [UnknownRows] {
+        guard let text = try StoreSchema.text(.unknownRows, db) else { return [] }
+        guard let entries = try? JSONDecoder().decode([UnknownRows].self, from: Data(text.utf8)) else {
+            throw Corruption("\(OwnTables.meta).\(StoreSchema.Meta.unknownRows.rawValue)")
+        }
+        return entries
+    }
+
+    package static func add(_ entries: [UnknownRows], _ db: Database) throws {
+        try save(load(db).filter { old in !entries.contains { $0.list == old.list } } + entries, db)
+    }
+
+    /// To be called when the column lists are deleted.
+    package static func forget(_ lists: [Int64], _ db: Database) throws {
+        let entries = try load(db)
+        let rest = entries.filter { !lists.contains($0.list) }
+        if rest.count < entries.count { try save(rest, db) }
+    }
+
+    private static func save(_ entries: [UnknownRows], _ db: Database) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let text = try entries.isEmpty ? nil : String(decoding: encoder.encode(entries.sorted { $0.list < $1.list }), as: UTF8.self)
+        try StoreSchema.set(.unknownRows, to: text, db)
+    }
+
+    private func holds(_ point: HistoryPoint) -> Bool {
+        guard point.token.number < recorded else { return false }
+        return absent.map { (point.dividedTransaction ?? point.token.number) > $0 } ?? true
+    }
+
+    /// - Parameter tables: the current names of the tables whose rows are wanted.
+    /// - Throws: `AnnalsError` with code `tokenExpired` if the rows of one of them are not known at a point.
+    package static func check(_ points: [HistoryPoint], tables: [String], operation: String, _ db: Database) throws {
+        let entries = try load(db).filter { entry in points.contains(where: entry.holds) }
+        guard !entries.isEmpty else { return }
+        let wanted = Set(tables.map(\.foldedIdentifier))
+        let names = Dictionary(try TrackedTable.names(db).map { ($0.id, $0.name) }, uniquingKeysWith: { $1 })
+        for entry in entries {
+            guard let name = names[entry.list], wanted.contains(name.foldedIdentifier) else { continue }
+            throw AnnalsError(
+                .tokenExpired, operation: operation,
+                "the rows of \(name) are not known there: it had rows when it was tracked, in transaction \(entry.recorded)",
+                hint: "Name other tables, or a point from transaction \(entry.recorded) on")
+        }
+    }
+
+    /// - Throws: `AnnalsError` with code `rowNotFound` if the transaction only recorded rows that tables had already.
+    package static func checkRevert(of number: Int64, _ db: Database) throws {
+        guard try load(db).contains(where: { $0.recorded == number }) else { return }
+        throw AnnalsError(
+            .rowNotFound, operation: "revert", "transaction \(number) recorded rows that a table had when it was tracked",
+            hint: "It changed no row, so there is nothing to revert")
+    }
+}
