@@ -24,7 +24,6 @@ extension SyncAgent {
             }
             guard let back else { continue }
             summary.cameBack = back.snapshot
-            summary.conflicts += back.conflicts
             return back.status
         }
         throw AnnalsError(

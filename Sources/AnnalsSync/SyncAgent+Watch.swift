@@ -28,13 +28,13 @@ extension SyncAgent {
     /// - Parameter report: gets the summary of the first exchange, and of each later one with changes.
     /// - Throws: `AnnalsError` for errors that do not end by themselves, for example if rows differ from the log or the
     ///   store was closed.
-    public func run(report: @escaping @Sendable (Summary) -> Void = { _ in }) async throws {
+    public func run(report: @escaping @Sendable (Summary) async -> Void = { _ in }) async throws {
         let commits: any CommitNotices = store.path == ":memory:" ? HistoryCommits(store.database) : try CommitWatcher(path: store.path)
         try await run(commits: commits, report: report)
     }
 
     /// The same with another source of commit notices. If nil, only the relay wakes the agent.
-    package func run(commits: (any CommitNotices)?, report: @escaping @Sendable (Summary) -> Void = { _ in }) async throws {
+    package func run(commits: (any CommitNotices)?, report: @escaping @Sendable (Summary) async -> Void = { _ in }) async throws {
         do {
             try await stayInTouch(commits, report)
         } catch is CancellationError {
@@ -50,14 +50,14 @@ extension SyncAgent {
     /// The agent was paused. It waits until it is resumed.
     private struct Paused: Error {}
 
-    private func stayInTouch(_ commits: (any CommitNotices)?, _ report: @escaping @Sendable (Summary) -> Void) async throws {
+    private func stayInTouch(_ commits: (any CommitNotices)?, _ report: @escaping @Sendable (Summary) async -> Void) async throws {
         var contact = Reachability()
         var isFirst = true
         while true {
             pausesSeen = try await gate.waitUntilResumed()
             do {
                 let summary = try await persisting(&contact) { try await self.sync() }
-                if isFirst || summary.movedSomething { report(summary) }
+                if isFirst || summary.movedSomething { await report(summary) }
                 isFirst = false
                 try await stayInTouch(&contact, commits, report)
             } catch is Paused {}
@@ -65,7 +65,7 @@ extension SyncAgent {
     }
 
     private func stayInTouch(
-        _ contact: inout Reachability, _ commits: (any CommitNotices)?, _ report: @escaping @Sendable (Summary) -> Void
+        _ contact: inout Reachability, _ commits: (any CommitNotices)?, _ report: @escaping @Sendable (Summary) async -> Void
     ) async throws {
         try await withThrowingTaskGroup(of: Notice.self) { group in
             defer { group.cancelAll() }
@@ -135,18 +135,16 @@ extension SyncAgent {
     // MARK: What the agent does then
 
     /// Something was committed here. Often this agent itself did it, and then there is nothing to send.
-    private func send(_ contact: inout Reachability, _ report: (Summary) -> Void) async throws {
+    private func send(_ contact: inout Reachability, _ report: (Summary) async -> Void) async throws {
         let summary = try await persisting(&contact) { () async throws -> Summary? in
             let status = try await self.store.prepareOutbox()
             guard status.outbox > 0 || status.isPushUnderWay || status.areRowsUnverified else { return nil }
-            var summary = try await self.sync()
-            summary.conflicts += status.conflicts
-            return summary
+            return try await self.sync()
         }
-        if let summary, summary.movedSomething { report(summary) }
+        if let summary, summary.movedSomething { await report(summary) }
     }
 
-    private func receive(_ page: Page, _ contact: inout Reachability, _ report: (Summary) -> Void) async throws {
+    private func receive(_ page: Page, _ contact: inout Reachability, _ report: (Summary) async -> Void) async throws {
         guard !page.frames.isEmpty, let position = lastStatus?.position, page.head > position else { return }
         let summary = try await persisting(&contact) { () async throws -> Summary in
             var summary = Summary()
@@ -172,14 +170,14 @@ extension SyncAgent {
             guard isMore || status.unexplainedVoids != nil else { return summary.at(status) }
             return try await self.sync().adding(summary)
         }
-        if summary.movedSomething { report(summary) }
+        if summary.movedSomething { await report(summary) }
     }
 
     private func isFollowed(_ error: AnnalsError) -> Bool {
         error.code == .relayRolledBack && restoredRelay == .follow
     }
 
-    private func recover(from error: TransportError, _ contact: inout Reachability, _ report: (Summary) -> Void) async throws {
+    private func recover(from error: TransportError, _ contact: inout Reachability, _ report: (Summary) async -> Void) async throws {
         if case .cancelled = error { throw CancellationError() }
         let known = error.annalsError
         // A replica whose log was purged resyncs from a snapshot.
@@ -187,7 +185,7 @@ extension SyncAgent {
         // A waiting request can break for harmless reasons, for example because a proxy ends it. The relay counts as
         // unreachable only if an exchange fails.
         let summary = try await persisting(&contact) { try await self.sync() }
-        if summary.movedSomething { report(summary) }
+        if summary.movedSomething { await report(summary) }
     }
 
     /// Tries with growing pauses until it works. Throws only errors that do not end by themselves.
@@ -234,7 +232,13 @@ extension SyncAgent {
 extension SyncAgent.Summary {
     /// Whether the exchange sent, received or changed anything.
     public var movedSomething: Bool {
-        pushed.transactions > 0 || pulled.transactions > 0 || conflicts + lost > 0 || cameBack != nil || followed != nil || snapshot != nil
+        pushed.transactions > 0 || pulled.transactions > 0 || conflicts > 0 || cameBack != nil || followed != nil || snapshot != nil
+    }
+
+    mutating func add(_ journal: JournalGrowth) {
+        conflicts += journal.conflicts
+        lost += journal.lost
+        firstConflict = firstConflict ?? journal.first
     }
 
     fileprivate func at(_ status: ExchangeStatus) -> Self {
@@ -253,8 +257,9 @@ extension SyncAgent.Summary {
         copy.pulled.changes += earlier.pulled.changes
         copy.pulled.bytes += earlier.pulled.bytes
         copy.conflicts += earlier.conflicts
-        copy.reconciled += earlier.reconciled
         copy.lost += earlier.lost
+        copy.firstConflict = earlier.firstConflict ?? copy.firstConflict
+        copy.reconciled += earlier.reconciled
         copy.cameBack = copy.cameBack ?? earlier.cameBack
         copy.followed = copy.followed ?? earlier.followed
         copy.returned += earlier.returned

@@ -36,11 +36,13 @@ public actor SyncAgent {
         public var space = ""
         public var pushed = Flow()
         public var pulled = Flow()
-        /// Conflicts that were resolved here, during a rebase of the outbox, or because a program had left children
-        /// without parents.
+        /// The conflicts of the pushed and pulled transactions, which are in the conflict journal now. All replicas have the
+        /// same ones, because they travel with the transactions.
         public var conflicts = 0
-        /// Conflicts that other replicas resolved and in which a value of this replica lost.
+        /// Those in which a value of this replica lost.
         public var lost = 0
+        /// The id of the first of them in the conflict journal.
+        public var firstConflict: Int64?
         /// How often a push was refused because other replicas had written the same data.
         public var refusals = 0
         public var position = Position.zero
@@ -205,7 +207,6 @@ public actor SyncAgent {
         var exchange = Exchange(direction: direction.exchange)
         var status = try await setUp(&summary, &events)
         summary.space = status.space.description
-        summary.conflicts = status.conflicts
         let replica = status.replica
         var step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
         // Rows become unverified if an entry that they contain was voided.
@@ -417,8 +418,7 @@ public actor SyncAgent {
         summary.pulled.transactions += taken.transactions
         summary.pulled.changes += taken.changes
         summary.pulled.bytes += taken.bytes
-        summary.conflicts += taken.conflicts
-        summary.lost += taken.lost
+        summary.add(taken.journal)
         if page.isSnapshotDue { summary.isSnapshotDue = true }
         if let position = page.snapshotToCheck { summary.snapshotToCheck = position }
         return taken.status
@@ -452,6 +452,7 @@ extension SyncAgent.Summary {
         pushed.transactions += settled.transactions
         pushed.changes += settled.changes
         if settled.transactions > 0 { pushed.bytes += bytes }
+        add(settled.journal)
     }
 }
 

@@ -24,7 +24,7 @@ struct DemoTests {
         let sink = MemorySink()
         try await DemoStory(console: Console(sink: sink), source: .sample).run()
         for text in [
-            "Both sides are equal", "cents = 990  ← won", "was used on both sides: the laptop's row became id = 1002",
+            "Both sides are equal", "✓ incoming cents = 990", "both sides used this key; the incoming row became id = 1002",
             "shop       1002  ", "laptop     1002  ", "then   7  ", "now    7  ",
         ] {
             #expect(sink.output.contains(text), "\(text)")

@@ -62,7 +62,7 @@ import Testing
             world, conflict, "the row id = 10 of person cannot have these values: team has no matching row for FOREIGN KEY (team)")
     }
 
-    @Test func `only the replica that wrote the losing value counts it as lost`() async throws {
+    @Test func `all replicas count the same conflicts, and one counts a value as lost`() async throws {
         let world = try await world()
         try await world.addClone("r2")
         try world.outside(0, "UPDATE team SET name = 'x' WHERE id = 1")
@@ -72,7 +72,10 @@ import Testing
         let winner = try await world.sync(1)
         #expect(winner.conflicts == 1 && winner.lost == 0)
         let (loser, other) = (try await world.sync(0), try await world.sync(2))
-        #expect(loser.conflicts == 0 && loser.lost == 1)
-        #expect(other.conflicts == 0 && other.lost == 0)
+        #expect(loser.conflicts == 1 && loser.lost == 1)
+        #expect(other.conflicts == 1 && other.lost == 0)
+        for (summary, store) in zip([loser, winner, other], world.stores) {
+            #expect(try await store.conflicts(limit: 9).map(\.conflict.id).first == summary.firstConflict)
+        }
     }
 }

@@ -30,7 +30,40 @@ struct DecisionTests {
             #expect(try await shop.shell("laptop.db", "SELECT city FROM customer WHERE id = 1;") == "Rome")
             for store in ["shop.db", "laptop.db"] {
                 #expect(try await conflicts(shop, store).map { $0["resolved"] as? Bool } == [true])
+                #expect(try await conflicts(shop, store).map { $0["resolution"] as? String } == ["stored"])
+                // The mark moves to the side that the person took.
+                let marked = try await shop.succeed("conflicts", store).lines.filter { $0.contains("✓") }
+                #expect(marked.count == 1 && marked[0].contains("✓ stored   city = 'Rome'"), "\(marked)")
                 #expect(try await conflicts(shop, store, "--unresolved").isEmpty)
+            }
+        }
+    }
+
+    @Test("a sum that a CHECK refuses says what was lost, and all stores of a sync count the same conflicts")
+    func refusedSum() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.relay()
+            try await shop.shell(
+                "shop.db",
+                "CREATE TABLE item (id INTEGER PRIMARY KEY, stock INT CHECK (stock >= 0)); INSERT INTO item VALUES (1, 10);")
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+            for name in ["laptop.db", "third.db"] { try await shop.succeed("clone", url, "shop", name) }
+            try await shop.succeed("policy", "shop.db", "set", "item.stock", "sum")
+            try await shop.succeed("sync", "shop.db", "laptop.db", "third.db")
+            try await shop.shell("shop.db", "UPDATE item SET stock = stock - 6;")
+            try await shop.shell("laptop.db", "UPDATE item SET stock = stock - 7;")
+            let lines = try await shop.succeed("sync", "shop.db", "laptop.db", "third.db").lines
+            #expect(lines.count == 4 && lines[0].contains(" 1 conflict, ") && lines[3].contains(" 1 conflict, "), "\(lines)")
+            #expect(lines[1].contains(" 1 conflict (1 value of this store replaced), "), "\(lines)")
+            #expect(
+                lines[2] == "  item id = 1: the change of stock by -7 is lost: sum gives stock = -3, which a constraint refuses", "\(lines)"
+            )
+            for store in ["shop.db", "laptop.db", "third.db"] {
+                let report = try await shop.succeed("conflicts", store).lines
+                #expect(report.first == "#1 item id = 1  check of stock, sum")
+                #expect(report.contains { $0.hasPrefix("  ✓ stored   stock = 4  ") && $0.contains("shop.db") }, "\(report)")
+                #expect(report.last == "    sum      stock = -3  refused by a constraint: the change by -7 is lost")
             }
         }
     }

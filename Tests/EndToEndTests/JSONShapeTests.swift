@@ -40,7 +40,7 @@ struct JSONShapeTests {
                 let expected: Set = [
                     "id", "kind", "table", "key", "columns", "policy", "base", "stored", "incoming", "winner", "loser", "authors",
                     "replicas", "replicaNames",
-                    "positions", "times", "resolved",
+                    "positions", "times", "resolved", "resolution",
                 ]
                 #expect(expected.isSubset(of: conflict.keys))
             }

@@ -96,14 +96,16 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     }
 
     private func exchange(_ direction: SyncDirection, _ report: SyncReport) async throws {
-        let (outcomes, notes) = try await Progress.during("syncing", on: report.console) { [self] progress in
+        let (outcomes, notes, stores) = try await Progress.during("syncing", on: report.console) { [self] progress in
             let opened = try await opened { stage, bytes in progress.report("snapshot: \(stage.rawValue)", done: bytes, .bytes) }
             let outcomes = try await SyncRound.run(opened.members, direction) { progress.report("syncing", done: 0) }
-            return (opened.failures + outcomes, try await notSynced(opened.members))
+            let stores = Dictionary(opened.members.map { ($0.path, $0.store) }, uniquingKeysWith: { first, _ in first })
+            return (opened.failures + outcomes, try await notSynced(opened.members), stores)
         }
         for line in notes { report.console.note(line) }
         for outcome in outcomes {
-            if case .success(let summary) = outcome.result { report.print(outcome.path, summary) }
+            guard case .success(let summary) = outcome.result, let store = stores[outcome.path] else { continue }
+            await report.print(outcome.path, summary, of: store)
         }
         guard let status = SyncRound.status(outcomes) else { return }
         for outcome in outcomes {
@@ -148,7 +150,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
                 group.addTask {
                     do {
                         try await member.agent.run { summary in
-                            report.print(member.path, summary)
+                            await report.print(member.path, summary, of: member.store)
                             report.console.sink.flush()
                         }
                         return nil

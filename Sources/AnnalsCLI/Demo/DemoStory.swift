@@ -147,11 +147,10 @@ struct DemoStory: Sendable {
     }
 
     private func showConflicts(_ sides: [DemoSide]) async throws {
-        heading("The conflicts, and which side won")
+        heading("The conflicts; ✓ marks the side that won")
         guard let store = sides.first?.store else { return }
-        let names = Dictionary(sides.map { ($0.replica, $0.name) }, uniquingKeysWith: { one, _ in one })
         for line in try await store.conflicts(limit: 100) {
-            for text in DemoConflict.lines(line, names, console.style) { console.print("   " + text) }
+            for text in ConflictReport.lines(line, console.style) { console.print("   " + text) }
         }
     }
 

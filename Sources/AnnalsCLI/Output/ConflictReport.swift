@@ -24,6 +24,7 @@ enum ConflictReport {
                 "stored": .text(entry.storedTime.map { Timestamp.text($0) }), "incoming": .text(Timestamp.text(conflict.time)),
             ]),
             "waiting": .bool(conflict.isWaiting), "resolved": .bool(conflict.isResolved),
+            "resolution": .text(conflict.resolution?.rawValue),
         ])
     }
 
@@ -37,7 +38,7 @@ enum ConflictReport {
         var lines = [
             style(.bold, "#\(line.conflict.id) \(PrintableText.of(entry.table)) \(key)")
                 + "  \(kind(entry.kind)) of \(PrintableText.of(place)), \(entry.policy)"
-                + (line.conflict.isResolved ? style(.dim, ", resolved") : line.conflict.isWaiting ? ", waits for a decision" : "")
+                + (line.conflict.isWaiting ? ", waits for a decision" : resolution(line, style))
         ]
         let stored = writer(line.storedAuthor, line.storedReplicaName, entry.storedReplica)
         for (name, row, when, who) in [
@@ -45,20 +46,49 @@ enum ConflictReport {
             ("incoming", entry.incoming, Optional(line.conflict.time), incomingWriter(line)),
         ] {
             guard name != "base" || row != nil else { continue }
-            let isWinner = name == side(entry.winner)
+            let isWinner = name == line.conflict.resolution.map(\.rawValue) ?? side(entry.winner)
             let text = "  \(isWinner ? "✓" : " ") \(pad(name)) \(row.map { RowText.row($0, columns) } ?? "no row")"
             let time = when.map { style(.dim, "  \(Timestamp.text($0))\(who ?? "")") } ?? ""
             lines.append((isWinner ? style(.green, text) : text) + time)
         }
+        if let sum = RefusedSum(entry) {
+            let refused = "refused by a constraint: the change by \(sum.change) is lost"
+            lines.append("    \(pad("sum")) \(RowText.row([sum.sum], [sum.column]))  \(refused)")
+        }
         return lines
+    }
+
+    /// One line about the side whose value is not in the row.
+    static func lost(_ line: NamedConflict) -> String {
+        let entry = line.conflict.entry
+        let columns = disputed(line)
+        let row = "\(PrintableText.of(entry.table)) \(RowText.key(entry.key, line.layout))"
+        if let sum = RefusedSum(entry) {
+            let gives = "sum gives \(RowText.row([sum.sum], [sum.column])), which a constraint refuses"
+            return "\(row): the change of \(PrintableText.of(sum.column)) by \(sum.change) is lost: \(gives)"
+        }
+        func text(_ side: JournalEntry.Side) -> String {
+            let values = side == .stored ? entry.stored : entry.incoming
+            return values.map { RowText.row($0, columns) } ?? "no row"
+        }
+        return "\(row): \(text(entry.winner.other)) lost, and \(text(entry.winner)) stays (\(kind(entry.kind)), \(entry.policy))"
     }
 
     private static func renumbered(_ line: NamedConflict, _ key: String, _ style: Style) -> String {
         let now = line.conflict.entry.incoming.map { RowText.row($0, line.conflict.entry.columns) } ?? "another number"
         return style(.bold, "#\(line.conflict.id) \(PrintableText.of(line.conflict.entry.table)) \(key)")
             + "  renumber: both sides used this key; the incoming row became \(now)"
-            + (line.conflict.isResolved ? style(.dim, ", resolved") : "")
+            + resolution(line, style)
             + style(.dim, "  \(Timestamp.text(line.conflict.time))\(incomingWriter(line) ?? "")")
+    }
+
+    private static func resolution(_ line: NamedConflict, _ style: Style) -> String {
+        switch line.conflict.resolution {
+        case nil: ""
+        case .stored?, .incoming?: style(.dim, ", resolved")
+        case .values?: style(.dim, ", resolved with other values")
+        case .tableRemoved?: style(.dim, ", settled: the table was removed")
+        }
     }
 
     private static func incomingWriter(_ line: NamedConflict) -> String? {
@@ -104,6 +134,47 @@ enum ConflictReport {
         switch side {
         case .stored: "stored"
         case .incoming: "incoming"
+        }
+    }
+}
+
+/// A sum of both sides' changes that a constraint refused.
+private struct RefusedSum {
+    let column: String
+    /// The incoming change.
+    let change: String
+    let sum: Value
+
+    /// nil for any other conflict, and if more than one column can be the one that was added.
+    init?(_ entry: JournalEntry) {
+        guard entry.kind == .check, entry.policy == "sum", let base = entry.base, let stored = entry.stored, let incoming = entry.incoming,
+            entry.columns.count == base.count, base.count == stored.count, base.count == incoming.count
+        else { return nil }
+        let columns = entry.columns.indices.filter { base[$0].number != incoming[$0].number && base[$0].number != stored[$0].number }
+        guard let index = columns.first, columns.count == 1 else { return nil }
+        self.init(entry.columns[index], base: base[index], stored: stored[index], incoming: incoming[index])
+    }
+
+    private init?(_ column: String, base: Value, stored: Value, incoming: Value) {
+        self.column = column
+        if case .integer(let base) = base, case .integer(let stored) = stored, case .integer(let incoming) = incoming {
+            let (change, isTooLarge) = incoming.subtractingReportingOverflow(base)
+            let (sum, overflows) = stored.addingReportingOverflow(change)
+            guard !isTooLarge, !overflows else { return nil }
+            (self.change, self.sum) = (String(change), .integer(sum))
+        } else {
+            guard let base = base.number, let stored = stored.number, let incoming = incoming.number else { return nil }
+            (change, sum) = ((incoming - base).description, .real(stored + incoming - base))
+        }
+    }
+}
+
+extension Value {
+    fileprivate var number: Double? {
+        switch self {
+        case .integer(let integer): Double(integer)
+        case .real(let real): real
+        case .null, .text, .blob: nil
         }
     }
 }

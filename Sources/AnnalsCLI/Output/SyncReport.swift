@@ -1,4 +1,6 @@
 import AnnalsCore
+import AnnalsReplica
+import AnnalsStore
 import AnnalsSync
 
 /// Prints one line for each synced store.
@@ -6,12 +8,30 @@ struct SyncReport: Sendable {
     var console: Console
     var json: Bool
 
-    func print(_ store: String, _ summary: SyncAgent.Summary) {
-        if json {
-            console.print(Self.json(store, summary))
-        } else {
-            console.print(Self.line(store, summary))
+    /// - Parameter store: the store at the path; a sentence follows for each of its first values that lost in a conflict.
+    func print(_ path: String, _ summary: SyncAgent.Summary, of store: Store) async {
+        guard !json else { return console.print(Self.json(path, summary)) }
+        console.print(Self.line(path, summary))
+        guard summary.lost > 0 else { return }
+        let lines = (try? await Self.lost(summary, of: store)) ?? []
+        for line in lines { console.print("  \(line)") }
+        let rest = summary.lost - lines.count
+        if rest > 0 { console.print("  \(lines.isEmpty ? "" : "and \(rest) more: ")annals conflicts \(path) lists them") }
+    }
+
+    private static let linesPerSync = 3
+
+    private static func lost(_ summary: SyncAgent.Summary, of store: Store) async throws -> [String] {
+        guard let first = summary.firstConflict, let own = try await store.replicaState()?.replica else { return [] }
+        var lines: [String] = []
+        var after = first - 1
+        while lines.count < linesPerSync, lines.count < summary.lost {
+            let page = try await store.conflicts(after: after, limit: 100)
+            guard let last = page.last else { break }
+            after = last.conflict.id
+            lines += page.filter { $0.conflict.entry.loser(incoming: $0.conflict.name.replica) == own }.map(ConflictReport.lost)
         }
+        return Array(lines.prefix(linesPerSync))
     }
 
     /// Prints a JSON line for a store that met an entry which cannot be applied, or that the relay refused. Other errors are
@@ -24,7 +44,7 @@ struct SyncReport: Sendable {
     static func json(_ store: String, _ summary: SyncAgent.Summary) -> JSON {
         .object([
             "store": .text(store), "space": .text(summary.space), "pushed": flow(summary.pushed), "pulled": flow(summary.pulled),
-            "conflicts": .integer(summary.conflicts + summary.lost), "lost": .integer(summary.lost),
+            "conflicts": .integer(summary.conflicts), "lost": .integer(summary.lost),
             "position": .integer(summary.position.rawValue),
             "head": .integer(summary.head.rawValue), "outbox": .integer(summary.outbox),
             "reconciled": .integer(summary.reconciled), "tookNewIdentity": .bool(summary.tookNewIdentity),
@@ -65,9 +85,8 @@ struct SyncReport: Sendable {
         return "\(store): \(parts.joined(separator: ", "))"
     }
 
-    /// The conflicts that this store settled, and those that others settled against this store's values.
     private static func conflicts(_ summary: SyncAgent.Summary) -> String {
-        let count = Count.of(summary.conflicts + summary.lost, "conflict")
+        let count = Count.of(summary.conflicts, "conflict")
         return summary.lost == 0 ? count : "\(count) (\(Count.of(summary.lost, "value")) of this store replaced)"
     }
 

@@ -79,6 +79,7 @@ extension SyncAgent.Summary {
         sum.pulled = Self.add(pulled, first.pulled)
         sum.conflicts += first.conflicts
         sum.lost += first.lost
+        sum.firstConflict = first.firstConflict ?? firstConflict
         sum.refusals += first.refusals
         sum.reconciled += first.reconciled
         sum.cameBack = cameBack ?? first.cameBack

@@ -48,9 +48,19 @@ struct RefusedValues {
         return JournalForm.groups(lost) { reason(index, $0.columnIndex) }.map { reason, columns in
             let base = columns.compactMap(\.old)
             return JournalForm.entry(
-                reason, table, key, columns: columns.map(\.columnIndex), base: base.count == columns.count ? base : nil,
+                detailed(reason, outcome, columns), table, key, columns: columns.map(\.columnIndex),
+                base: base.count == columns.count ? base : nil,
                 stored: after.map { after in columns.map { after[$0.columnIndex] } }, incoming: columns.map(\.written), winner: .stored)
         }
+    }
+
+    /// A constraint that refuses a combined value names the policy that combined it, and the writer of the value that stays.
+    private func detailed(_ reason: Reason, _ outcome: ChangeOutcome, _ columns: [RequestedColumn]) -> Reason {
+        guard reason.kind == .check, reason == .declared(.check), let number = outcome.row else { return reason }
+        let policies = Set(columns.map { CellPlanner(state: state).policy(number, $0.columnIndex) }.filter(\.isCombining))
+        let marks = columns.compactMap { state.writer(of: $0.columnIndex, of: number) }
+        let policy = policies.count == 1 ? policies.first?.description : nil
+        return Reason(kind: .check, policy: policy ?? reason.policy, mark: marks.max { $0.position < $1.position })
     }
 
     private func isLost(_ column: RequestedColumn, _ outcome: ChangeOutcome, _ after: [Value]?) -> Bool {

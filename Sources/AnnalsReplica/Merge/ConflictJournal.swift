@@ -31,12 +31,14 @@ package enum ConflictJournal {
 
     /// Adds journal entries of one transaction that is in the log.
     ///
-    /// - Parameter first: The index of the first of these entries within the transaction. Its parts add their entries one after
-    ///   another.
+    /// - Parameters:
+    ///   - first: The index of the first of these entries within the transaction. Its parts add their entries one after another.
+    ///   - own: The replica whose store this is.
     package static func append(
         _ db: Database, _ entries: [JournalEntry], from first: Int, transaction: TransactionInfo, replica: ReplicaID, position: Position,
-        receivedAt: Int64
-    ) throws {
+        receivedAt: Int64, own: ReplicaID
+    ) throws -> JournalGrowth {
+        var growth = JournalGrowth()
         for (number, entry) in entries.enumerated() {
             try db.cachedStatement(
                 sql: """
@@ -49,7 +51,11 @@ package enum ConflictJournal {
                 transaction.time.milliseconds, Int64(transaction.time.counter), transaction.author, entry.table,
                 entry.waitsForPerson, Data(entry.encode()),
             ])
+            guard db.changesCount > 0 else { continue }
+            let isLost = entry.loser(incoming: replica) == own
+            growth += JournalGrowth(conflicts: 1, lost: isLost ? 1 : 0, first: db.lastInsertedRowID)
         }
+        return growth
     }
 
     /// The columns that replicas share: all except the local id and whether a person saw the conflict in this store.
@@ -173,6 +179,20 @@ package enum ConflictJournal {
         }
     }
 
+    private static func resolution(_ number: Int64) throws -> Conflict.Resolution? {
+        switch number {
+        case 0: return nil
+        case Int64(removed): return .tableRemoved
+        default: break
+        }
+        switch UInt8(exactly: number - 1).flatMap(ConflictResolution.Choice.init) {
+        case .stored?: return .stored
+        case .incoming?: return .incoming
+        case .values?: return .values
+        case nil: throw Corruption("annals_conflicts")
+        }
+    }
+
     /// - Parameter names: The local names. The journal uses canonical names.
     package static func conflict(_ row: GRDB.Row, _ names: NameMap) throws -> Conflict {
         let replica: Data = try row.value("replica")
@@ -185,7 +205,8 @@ package enum ConflictJournal {
             id: row.number("id"), name: ConflictID(replica: replica, transaction: transaction, index: row.value("number")),
             position: Position(row.value("position")),
             time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")), author: row.value("author"),
-            isResolved: row.value("resolved") != 0, isSeen: row.value("seen"), entry: JournalEntry.decode([UInt8](entry)).renamed(names))
+            resolution: resolution(row.value("resolved")),
+            isSeen: row.value("seen"), entry: JournalEntry.decode([UInt8](entry)).renamed(names))
     }
 }
 
@@ -200,14 +221,26 @@ public struct Conflict: Sendable {
     /// The incoming transaction's time.
     public var time: HybridTime
     public var author: String?
-    /// Whether a person has decided it.
-    public var isResolved: Bool
+    /// What a person decided; nil if nobody did.
+    public var resolution: Resolution?
     /// Whether a person has seen it on this replica.
     public var isSeen: Bool
     public var entry: JournalEntry
 
+    /// Whether a person has decided it.
+    public var isResolved: Bool { resolution != nil }
     /// Whether it still waits for a person: its policy is `manual`, and it is not resolved. Other policies settle conflicts.
     public var isWaiting: Bool { entry.waitsForPerson && !isResolved }
+
+    /// The values that the row got by a person's decision. They may have been changed again since.
+    public enum Resolution: String, Hashable, Sendable {
+        case stored
+        case incoming
+        /// Values that the person entered.
+        case values
+        /// Nobody needed to decide, because the space removed the table.
+        case tableRemoved
+    }
 }
 
 extension Conflict {
@@ -219,6 +252,13 @@ extension Conflict {
 }
 
 extension JournalEntry {
+    /// The replica whose value is not in the row; nil if it is not known, and for a renumbered row, whose values are.
+    ///
+    /// - Parameter replica: the author of the incoming transaction.
+    package func loser(incoming replica: ReplicaID) -> ReplicaID? {
+        kind == .renumber ? nil : winner == .incoming ? storedReplica : replica
+    }
+
     package func renamed(_ names: NameMap) -> JournalEntry {
         guard !names.isEmpty else { return self }
         var renamed = self
@@ -228,4 +268,23 @@ extension JournalEntry {
     }
 
     fileprivate var waitsForPerson: Bool { policy == RowPolicy.manual.description }
+}
+
+/// What an exchange added to the conflict journal.
+package struct JournalGrowth: Hashable, Sendable {
+    package var conflicts = 0
+    /// Those in which a value of this replica lost.
+    package var lost = 0
+    /// The id of the first of them.
+    package var first: Int64?
+
+    package init(conflicts: Int = 0, lost: Int = 0, first: Int64? = nil) {
+        (self.conflicts, self.lost, self.first) = (conflicts, lost, first)
+    }
+
+    package static func += (growth: inout JournalGrowth, more: JournalGrowth) {
+        growth.conflicts += more.conflicts
+        growth.lost += more.lost
+        growth.first = growth.first ?? more.first
+    }
 }

@@ -12,7 +12,6 @@ extension PageApplier {
     package struct Returned {
         /// The number of rows that changed.
         package var rows = 0
-        package var conflicts = 0
         package var rebased = 0
     }
 
@@ -75,7 +74,7 @@ extension PageApplier {
         }
         clock.observe(snapshot.time)
         if let notes {
-            returned.conflicts = try rebase(choice, outbox, known: [], notes, relayTime: relayTime)
+            _ = try rebase(choice, outbox, known: [], notes, relayTime: relayTime)
         } else {
             try endLooseStates()
         }

@@ -69,8 +69,8 @@ package struct PageApplier {
         package var bytes = 0
         /// Conflicts that this replica settled while it repeated its outbox.
         package var conflicts = 0
-        /// Own values that lost to changes of authors who had not seen them, according to the pulled journal entries.
-        package var lost = 0
+        /// What the pulled transactions added to the conflict journal.
+        package var journal = JournalGrowth()
         package var rebased = 0
     }
 
@@ -130,6 +130,7 @@ package struct PageApplier {
     }
 
     /// Repeats transactions that left children without parents, so that the actions of the foreign keys are done.
+    @discardableResult
     package func settleReferences() throws -> Summary {
         var summary = Summary()
         guard let first = try UnsettledReferences.first(db) else { return summary }
@@ -263,11 +264,11 @@ package struct PageApplier {
             if header.keyID != 0 { state.sealedUnder = header.keyID }
             if header.replica == .relay { isDoubtful = try !explainVoids(content) }
             let bringsSchema = try takeSchema(of: content, footprint, at: position)
-            let (changes, lost, id) = try applyEntry(
+            let (changes, journal, id) = try applyEntry(
                 content, header.replica, footprint, receivedAt: frame.receivedAt, position, notes, bringsSchema: bringsSchema)
             summary.transactions += 1
             summary.changes += changes
-            summary.lost += lost
+            summary.journal += journal
             if notes != nil { applied.insert(id) }
         }
         for source in entries.sources {
@@ -379,7 +380,7 @@ package struct PageApplier {
     private mutating func applyEntry(
         _ content: TransactionParts, _ replica: ReplicaID, _ footprint: Footprint, receivedAt: Int64, _ position: Position,
         _ notes: RowIdentityRecorder?, bringsSchema: Bool
-    ) throws -> (changes: Int, lost: Int, id: TransactionID) {
+    ) throws -> (changes: Int, journal: JournalGrowth, id: TransactionID) {
         let info = try content.info()
         let mark = session.historyMark()
         let writer = WriteMark(time: info.time.clamped(toReceipt: receivedAt), replica: replica, position: position)
@@ -412,14 +413,14 @@ package struct PageApplier {
                 db, spans: spans, info: info, origin: .imported, process: process, replica: replica, position: position)
         }
         if replica != .relay { try observe(info, writer) }
-        var lost = 0
+        var growth = JournalGrowth()
         var journal: [JournalEntry] = []
         let isKnown = notes?.duplicates.contains(info.id) ?? false
         let rest = try content.rest { entries, first in
             if isKnown { journal += entries }
-            lost += entries.count { $0.winner == .incoming && $0.storedReplica == state.replica }
-            try ConflictJournal.append(
-                db, entries, from: first, transaction: info, replica: replica, position: position, receivedAt: receivedAt)
+            growth += try ConflictJournal.append(
+                db, entries, from: first, transaction: info, replica: replica, position: position, receivedAt: receivedAt,
+                own: state.replica)
         }
         guard rest.voids.isEmpty || replica == .relay else { throw WireError.badValue("void") }
         // They are read ahead only from entries that conflict with everything.
@@ -427,7 +428,7 @@ package struct PageApplier {
         guard rest.schema == nil || bringsSchema else { throw WireError.badValue("schema") }
         if isKnown { try notes?.noteKnownWork(info.id, journal: journal, session) }
         try UserDecisions(rest).apply(db)
-        return (changes, lost, info.id)
+        return (changes, growth, info.id)
     }
 
     // MARK: Repeat

@@ -26,9 +26,6 @@ package struct ExchangeStatus: Sendable {
     package var areRowsUnverified: Bool
     /// The join that creates the space is not finished: see `CreationStage`.
     package var isSpaceUnfinished: Bool
-    /// Conflicts that were settled before anything was pulled: between this store's own writes, if a program broke references with foreign
-    /// keys off, and between own writes and deferred cells, after the store was migrated.
-    package var conflicts = 0
     /// The newest page ended before own entries that the position has passed. The relay's next answer shows whether its log still
     /// has them (merge rule 41).
     package var hasPassedUnseen = false
@@ -81,6 +78,7 @@ package struct SettledPush: Sendable {
     /// The number of newly accepted transactions.
     package var transactions: Int
     package var changes: Int
+    package var journal = JournalGrowth()
 }
 
 /// The result of applying a page of the log.
@@ -89,18 +87,16 @@ package struct AppliedPage: Sendable {
     package var transactions = 0
     package var changes = 0
     package var bytes = 0
-    /// Conflicts that were settled here while the outbox was repeated.
-    package var conflicts = 0
-    /// Conflicts that other replicas settled and in which a value of this replica lost.
-    package var lost = 0
+    package var journal = JournalGrowth()
 
-    package init(status: ExchangeStatus, transactions: Int = 0, changes: Int = 0, bytes: Int = 0, conflicts: Int = 0, lost: Int = 0) {
+    package init(
+        status: ExchangeStatus, transactions: Int = 0, changes: Int = 0, bytes: Int = 0, journal: JournalGrowth = JournalGrowth()
+    ) {
         self.status = status
         self.transactions = transactions
         self.changes = changes
         self.bytes = bytes
-        self.conflicts = conflicts
-        self.lost = lost
+        self.journal = journal
     }
 }
 
@@ -186,7 +182,8 @@ package struct ReplicaExchange {
         state.head = max(state.head, answer.head)
         try advanceThroughOwn()
         try state.saveProgress(db)
-        return SettledPush(status: try status(), transactions: settled.transactions, changes: settled.changes)
+        return SettledPush(
+            status: try status(), transactions: settled.transactions, changes: settled.changes, journal: settled.journal)
     }
 
     /// Checks that an answer names this push, and that its positions are possible.
@@ -236,20 +233,21 @@ package struct ReplicaExchange {
 
     private mutating func accept(
         _ positions: [Position], at receivedAt: Int64, _ push: Push, _ limits: OutboxLimits
-    ) throws -> (transactions: Int, changes: Int) {
-        guard !positions.isEmpty else { return (0, 0) }
+    ) throws -> (transactions: Int, changes: Int, journal: JournalGrowth) {
+        guard !positions.isEmpty else { return (0, 0, JournalGrowth()) }
         let accepted = try Outbox.heads(db, through: push.lastSequence, limit: push.parts > 1 ? 1 : positions.count)
         guard accepted.count == (push.parts > 1 ? 1 : positions.count) else { throw Corruption(OwnTables.outbox) }
         for (position, digest) in zip(positions, push.digests) { try Outbox.noteAhead(db, position, digest) }
         try keep(positions, of: push, in: RecentLog(db, limits))
+        var growth = JournalGrowth()
         for (index, row) in accepted.enumerated() where row.journal > 0 {
-            try journal(row, at: push.parts > 1 ? positions[positions.count - 1] : positions[index], receivedAt)
+            growth += try journal(row, at: push.parts > 1 ? positions[positions.count - 1] : positions[index], receivedAt)
         }
         state.lastCounter = Counter(push.firstCounter.rawValue + Int64(positions.count) - 1)
         state.lastDigest = push.digests[positions.count - 1]
         try takeOwnSchemas(accepted, through: positions[positions.count - 1])
         if let last = accepted.last { try Outbox.delete(db, through: last.sequence) }
-        return (accepted.count, accepted.reduce(0) { $0 + $1.changes })
+        return (accepted.count, accepted.reduce(0) { $0 + $1.changes }, growth)
     }
 
     private func keep(_ positions: [Position], of push: Push, in log: RecentLog) throws {
@@ -283,14 +281,17 @@ package struct ReplicaExchange {
         }
     }
 
-    private func journal(_ head: Outbox.Head, at position: Position, _ receivedAt: Int64) throws {
+    private func journal(_ head: Outbox.Head, at position: Position, _ receivedAt: Int64) throws -> JournalGrowth {
         guard let row = try Outbox.row(db, sequence: head.sequence) else { throw Corruption(OwnTables.outbox) }
         let content = try Outbox.content(db, of: row, layouts: [:])
         let info = try content.info()
+        var growth = JournalGrowth()
         _ = try content.rest { entries, first in
-            try ConflictJournal.append(
-                db, entries, from: first, transaction: info, replica: state.replica, position: position, receivedAt: receivedAt)
+            growth += try ConflictJournal.append(
+                db, entries, from: first, transaction: info, replica: state.replica, position: position, receivedAt: receivedAt,
+                own: state.replica)
         }
+        return growth
     }
 
     /// The rows hold own entries already, so the position passes them without a pull.

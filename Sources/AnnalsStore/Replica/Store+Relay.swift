@@ -38,7 +38,6 @@ package struct Resynced: Sendable {
     package var snapshot: Position
     /// The number of rows that changed, without the outbox.
     package var rows: Int
-    package var conflicts: Int
     /// The number of transactions that were rebased.
     package var rebased: Int
 }
@@ -115,7 +114,7 @@ extension Store {
                 if let tightened { try Self.rebuild(tightened, db, step, pull.state, policies) }
                 return Resynced(
                     status: try ReplicaExchange(db, step.identities).status(), snapshot: mark.position, rows: returned.rows,
-                    conflicts: returned.conflicts, rebased: returned.rebased)
+                    rebased: returned.rebased)
             }
         }
     }

@@ -54,10 +54,8 @@ extension Store {
             )
         }
         if isCaughtUp {
-            let conflicts = try await applyKeptEntries()
-            var status = try await prepareOutbox()
-            status.conflicts += conflicts
-            return status
+            try await applyKeptEntries()
+            return try await prepareOutbox()
         }
         if status.schemaVersion > 1, !status.isPushUnderWay, try await adoptSchema() { return try await prepareOutbox() }
         if isUnsettled { return try await settleReferences() }
@@ -111,10 +109,8 @@ extension Store {
         let policies = configuration.mergePolicies
         return try await merging("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
-            let summary = try Self.pull(db, step, exchange.state, policies).settleReferences()
-            var status = try exchange.status()
-            status.conflicts = summary.conflicts
-            return status
+            try Self.pull(db, step, exchange.state, policies).settleReferences()
+            return try exchange.status()
         }
     }
 
@@ -186,7 +182,7 @@ extension Store {
     package func apply(_ page: Page) async throws -> AppliedPage {
         var taken = try await applyRowsKeepingEvidence(page)
         guard taken.status.schemaVersion > 1, try await adoptSchema() else { return taken }
-        if taken.status.isBehindSchema { taken.conflicts += try await applyKeptEntries() }
+        if taken.status.isBehindSchema { try await applyKeptEntries() }
         let passesUnseen = taken.status.hasPassedUnseen
         taken.status = try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).status() }
         taken.status.hasPassedUnseen = passesUnseen
@@ -280,13 +276,11 @@ extension Store {
         }
         let (taken, ready, state) = try await merging("sync") { db, step in
             let exchange = try Self.exchange(db, step, taking: page)
-            var conflicts = 0
             if try step.schemaComparison().isCaughtUp {
-                conflicts = try Self.pull(db, step, exchange.state, configuration.mergePolicies).applyKeptEntries().conflicts
+                _ = try Self.pull(db, step, exchange.state, configuration.mergePolicies).applyKeptEntries()
                 step.forgetComparison()
             }
-            var taken = try Self.take(page, exchange, step, configuration, attempt)
-            taken.conflicts += conflicts
+            let taken = try Self.take(page, exchange, step, configuration, attempt)
             return (taken, try Self.ready(after: taken, db), try FileState(db))
         }
         if let ready { idleCache.note(state, ready: ready) }
@@ -364,7 +358,7 @@ extension Store {
         status.hasPassedUnseen = status.position > page.lastPosition && page.lastPosition < page.head
         return AppliedPage(
             status: status, transactions: summary.transactions, changes: summary.changes, bytes: summary.bytes,
-            conflicts: summary.conflicts, lost: summary.lost)
+            journal: summary.journal)
     }
 
     /// Reads the file on the connection that the store writes with, outside a transaction, so that it waits for no lock.

@@ -84,6 +84,7 @@ import Testing
             try story.own(.update("account", ["a"], ["n": .integer(mine)]))
             let end = try story.rebase()
             #expect(end.rows("account") == [row] && end.lines.count == lines)
+            #expect(end.lines.allSatisfy { $0.hasSuffix("stored by sum") }, "\(end.lines)")
         }
     }
 
