@@ -54,15 +54,16 @@ struct Authorizer: Sendable {
             return .everything
         }
         guard let secret = Self.bearer(request.headers[.authorization]) else {
-            throw Self.refusal("No token was sent", hint: "Send Authorization: Bearer TOKEN")
+            throw Self.refusal("No access token was sent", hint: "Send Authorization: Bearer TOKEN")
         }
         if let webTokens, WebTokenVerifier.looksLikeOne(secret) { return .webToken(try await Self.grant(secret, by: webTokens)) }
         switch try await tokens.verify(secret) {
         case .granted(let grant): return .token(grant)
-        case .expired: throw Self.refusal("The token has expired", hint: "Ask the relay's operator for a new one")
-        case .revoked: throw Self.refusal("The token was revoked", hint: "Ask the relay's operator for a new one")
+        case .expired: throw Self.refusal("The access token has expired", hint: "Ask the relay's operator for a new one")
+        case .revoked: throw Self.refusal("The access token was revoked", hint: "Ask the relay's operator for a new one")
         case .unknown:
-            throw Self.refusal("The relay does not know this token", hint: "Check the token, or ask the relay's operator for a new one")
+            throw Self.refusal(
+                "The relay does not know this access token", hint: "Check the token, or ask the relay's operator for a new one")
         }
     }
 

@@ -362,7 +362,7 @@ struct BadInputTests {
             shop.expectFailure(outcome, 66, "there is no credential file")
             try Data("two words".utf8).write(to: URL(fileURLWithPath: shop.file("bad")))
             outcome = try await Program.run(Workshop.annals, join + ["--credential-file", "bad"], in: shop.path)
-            shop.expectFailure(outcome, 78, "does not contain a token")
+            shop.expectFailure(outcome, 78, "does not contain an access token")
             #expect(!outcome.errors.contains("two words"))
         }
     }

@@ -136,6 +136,22 @@ struct ReadmeTests {
         }
     }
 
+    @Test("the page about keys has commands that do what it says")
+    func keys() async throws {
+        let page = try TestedPage("Documentation/keys.md")
+        try await Workshop.with { shop in
+            let outcome = try await Self.run(["Which key", "Integer keys"].flatMap { try page.commands(in: $0) }, in: shop)
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            for text in ["1|Ann|Monday\n2|Bob|Friday\n", "the incoming row became id = 2"] {
+                #expect(outcome.output.contains(text), "\(text): \(outcome.output)")
+            }
+            #expect(try await shop.succeed("status", "shop.db", "--json").object()["outbox"] as? Int == 0)
+            let numbers = try await Self.run(page.commands(in: "Numbers that people see"), in: shop)
+            #expect(numbers.status == 0, "\(numbers.errors)")
+            #expect(try await shop.shell("shop.db", "SELECT till, number FROM invoice") == "T3|1")
+        }
+    }
+
     @Test("the page about the first relay has commands that work as they stand")
     func firstRelay() async throws {
         let commands = try TestedPage("Documentation/first-relay.md").commands(before: "If something is wrong")

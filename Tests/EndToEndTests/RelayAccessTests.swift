@@ -272,7 +272,7 @@ import Testing
             try await ContinuousClock().sleep(for: .milliseconds(1200))
             try await shop.shell("shop.db", ".timeout 20000\nUPDATE customer SET city = 'Rome' WHERE id = 1")
             #expect(try await watch.end().status == 77)
-            #expect(watch.errors.contains("the token was revoked"), "\(watch.errors)")
+            #expect(watch.errors.contains("the access token was revoked"), "\(watch.errors)")
         }
     }
 

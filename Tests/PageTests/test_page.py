@@ -289,7 +289,7 @@ class PageTest(unittest.TestCase):
     def test_what_is_refused_is_told_in_plain_words(self):
         self.page.open(f"{self.relay.url}/admin")
         self.page.wait("document.querySelector('input[type=password]')")
-        for given, told in (("ann_wrong", "The relay does not know this token"), (self.relay.token("--scope", "write"), "This token does not permit that"),
+        for given, told in (("ann_wrong", "The relay does not know this access token"), (self.relay.token("--scope", "write"), "This token does not permit that"),
                             ("with space", "That is not a token")):
             self.page.run("document.querySelector('input').value = ''")
             self.page.type(given)
@@ -316,7 +316,7 @@ class PageTest(unittest.TestCase):
         self.assertIn("you will be signed out", self.text("dialog"))
         self.page.click("Revoke", "document.querySelector('dialog')")
         self.page.wait("document.querySelector('input[type=password]') && !document.querySelector('dialog')")
-        self.assertIn("The token was revoked", self.text("[role=alert].failure"))
+        self.assertIn("The access token was revoked", self.text("[role=alert].failure"))
 
     def test_signing_out_forgets_the_token(self):
         self.sign_in()

@@ -158,7 +158,7 @@ import Testing
         #expect(try await fixture.log.tokens.revoke(record.id))
         try await fixture.run { client in
             let problem = try await client.with(token: token).send(.get, "/v1/spaces/shop").expectProblem(401, "not-authenticated")
-            #expect(problem.detail == "The token was revoked")
+            #expect(problem.detail == "The access token was revoked")
         }
     }
 

@@ -59,7 +59,7 @@ import Testing
             let expired = try provider.token(key, ["exp": provider.now - 3600])
             let response = try await client.with(token: expired).send(.get, "/v1/spaces/shop")
             let problem = try response.expectProblem(401, "not-authenticated")
-            #expect(problem.detail == "The token has expired" && response.headers[.wwwAuthenticate] == "Bearer")
+            #expect(problem.detail == "The access token has expired" && response.headers[.wwwAuthenticate] == "Bearer")
             #expect(!String(decoding: response.bytes, as: UTF8.self).contains(expired.prefix(30)))
             let (own, _) = try await fixture.log.tokens.create(scope: .read)
             #expect(try await client.with(token: own).send(.get, "/v1/spaces/shop").status == .ok)

@@ -41,7 +41,7 @@ enum WebTokenRefusal: Error, Hashable, CustomStringConvertible {
         case .keyNotNamed: "The token does not name the key that signed it"
         case .unknownKey: "The identity provider does not have the key that signed the token"
         case .signature: "The token's signature is wrong"
-        case .expired: "The token has expired"
+        case .expired: "The access token has expired"
         case .notYetValid: "The token is not valid yet"
         case .issuer: "The token is from another issuer"
         case .audience: "The token is for another audience"

@@ -55,14 +55,15 @@ enum Credential {
 
     static func read(_ path: String) throws -> String {
         guard FileManager.default.fileExists(atPath: path) else {
-            throw AnnalsError(.fileNotFound, "there is no credential file \(path)", hint: "Write the relay's token into it")
+            throw AnnalsError(.fileNotFound, "there is no credential file \(path)", hint: "Write the access token for the relay into it")
         }
         guard let file = FileHandle(forReadingAtPath: path), let data = try? file.read(upToCount: maximumBytes) ?? Data() else {
             throw AnnalsError(.notPermitted, "the credential file \(path) cannot be read", hint: "Check its permissions")
         }
         guard data.count < maximumBytes else {
             throw AnnalsError(
-                .configuration, "\(path) does not contain a token", hint: "A token is one word, as annals relay token create prints it")
+                .configuration, "\(path) does not contain an access token",
+                hint: "A token is one word, as annals relay token create prints it")
         }
         return try check(String(decoding: data, as: UTF8.self), from: path)
     }
@@ -72,7 +73,8 @@ enum Credential {
         let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
         guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw AnnalsError(
-                .configuration, "\(place) does not contain a token", hint: "A token is one word, as annals relay token create prints it")
+                .configuration, "\(place) does not contain an access token",
+                hint: "A token is one word, as annals relay token create prints it")
         }
         return token
     }

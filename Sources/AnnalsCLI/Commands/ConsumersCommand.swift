@@ -25,7 +25,7 @@ struct ConsumersCommand: AsyncParsableCommand {
     @OptionGroup var argument: StoreArgument
     @Option(help: ArgumentHelp("Register a consumer, or give one another position and lease.", valueName: "name"))
     var register: String?
-    @Option(help: ArgumentHelp("With --register: the last token that it has read already. (default: the latest)", valueName: "token"))
+    @Option(help: ArgumentHelp("With --register: the last point that it has read already. (default: the latest)", valueName: "point"))
     var from: String?
     @Option(
         help: ArgumentHelp(
@@ -34,7 +34,7 @@ struct ConsumersCommand: AsyncParsableCommand {
     var lease: Lifetime?
     @Option(help: ArgumentHelp("Record that a consumer has read up to --to.", valueName: "name"))
     var acknowledge: String?
-    @Option(help: ArgumentHelp("With --acknowledge: the last token that it has read.", valueName: "token"))
+    @Option(help: ArgumentHelp("With --acknowledge: the last point that it has read.", valueName: "point"))
     var to: String?
     @Option(help: ArgumentHelp("Remove a consumer.", valueName: "name"))
     var remove: String?

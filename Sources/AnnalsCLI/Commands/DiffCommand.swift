@@ -9,7 +9,7 @@ struct DiffCommand: AsyncParsableCommand {
         commandName: "diff",
         abstract: "Show the rows that differ between two points of history; exit status 1 if any do.",
         discussion: """
-            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. A date before history \
+            A POINT is a token that annals history prints, a transaction's number, an ISO 8601 date, start or latest. A date before history \
             began is refused, because nobody knows the rows of that time. The command shows the net difference from the first to \
             the second point; the second may be the older one. A row that changed and changed back is not shown. Rows are compared by key, in the current tables and columns.
 
@@ -29,9 +29,9 @@ struct DiffCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var argument: StoreArgument
-    @Argument(help: ArgumentHelp("The point from which to compare.", valueName: "token"))
+    @Argument(help: ArgumentHelp("The point from which to compare.", valueName: "point"))
     var from: String
-    @Argument(help: ArgumentHelp("The point to which to compare.", valueName: "token"))
+    @Argument(help: ArgumentHelp("The point to which to compare.", valueName: "point"))
     var to: String
     @Option(help: ArgumentHelp("Only rows of this table. Can be repeated.", valueName: "table"))
     var table: [String] = []

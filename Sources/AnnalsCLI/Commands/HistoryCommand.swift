@@ -8,7 +8,7 @@ struct HistoryCommand: AsyncParsableCommand {
         commandName: "history",
         abstract: "List transactions and what they changed, oldest first.",
         discussion: """
-            A TOKEN is what this command prints, a transaction's number, an ISO 8601 date, start or latest. --after and --before \
+            A POINT is a token that this command prints, a transaction's number, an ISO 8601 date, start or latest. --after and --before \
             exclude the token's own transaction, and those of exactly that date. Changes of other programs that are not in history \
             yet are recorded first.
 
@@ -24,9 +24,9 @@ struct HistoryCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var argument: StoreArgument
-    @Option(help: ArgumentHelp("Only transactions after this point.", valueName: "token"))
+    @Option(help: ArgumentHelp("Only transactions after this point.", valueName: "point"))
     var after: String?
-    @Option(help: ArgumentHelp("Only transactions before this one.", valueName: "token"))
+    @Option(help: ArgumentHelp("Only transactions before this one.", valueName: "point"))
     var before: String?
     @Option(help: ArgumentHelp("Only transactions that this consumer has not acknowledged.", valueName: "name"))
     var consumer: String?

@@ -25,7 +25,7 @@ struct PurgeCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var argument: StoreArgument
-    @Option(help: ArgumentHelp("Drop transactions before this point; the named transaction is kept.", valueName: "token"))
+    @Option(help: ArgumentHelp("Drop transactions before this point; the named transaction is kept.", valueName: "point"))
     var before: String?
     @Option(
         help: ArgumentHelp(

@@ -11,7 +11,7 @@ struct ReplayCommand: AsyncParsableCommand {
         commandName: "replay",
         abstract: "Write an earlier state of a store or a space into a new file.",
         discussion: """
-            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. A date before history \
+            A POINT is a token that annals history prints, a transaction's number, an ISO 8601 date, start or latest. A date before history \
             began is refused, because nobody knows the rows of that time. A date between two commits of other programs gives the \
             rows between them, also if history has both commits in one transaction. The new file is an ordinary database without \
             Annals' tables. It appears only when it is complete.
@@ -27,7 +27,7 @@ struct ReplayCommand: AsyncParsableCommand {
 
     @Argument(help: "A SQLite file.", completion: .file())
     var store: String?
-    @Option(help: ArgumentHelp("The point in history; with --relay a position.", valueName: "token"))
+    @Option(help: ArgumentHelp("The point in history; with --relay a position.", valueName: "point"))
     var to: String
     @Option(help: "A relay's address, instead of a store.")
     var relay: String?

@@ -9,7 +9,7 @@ struct RestoreCommand: AsyncParsableCommand {
         commandName: "restore",
         abstract: "Give tables the rows that they had at an earlier point, in place, with a new transaction.",
         discussion: """
-            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. The command restores \
+            A POINT is a token that annals history prints, a transaction's number, an ISO 8601 date, start or latest. The command restores \
             the named tables, or all tracked tables. Untracked tables stay as they are. A column that was added since keeps its \
             values. Constraints are enforced: if rows of a table that is not named would lose their parent, the command names one \
             and changes nothing (65). On a joined store the new transaction is synced like any other. annals revert undoes a restore.
@@ -25,7 +25,7 @@ struct RestoreCommand: AsyncParsableCommand {
     @OptionGroup var argument: StoreArgument
     @Argument(help: "The tables to restore; all tracked tables if none is named.")
     var tables: [String] = []
-    @Option(help: ArgumentHelp("The point in history.", valueName: "token"))
+    @Option(help: ArgumentHelp("The point in history.", valueName: "point"))
     var to: String
     @Flag(name: .customLong("dry-run"), help: "Only print what would be changed.")
     var dryRun = false

@@ -1,8 +1,10 @@
 import AnnalsCore
 import AnnalsHistory
 import AnnalsRows
+import AnnalsSQLite
 import AnnalsStore
 import ArgumentParser
+import Foundation
 
 struct RevertCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -17,6 +19,9 @@ struct RevertCommand: AsyncParsableCommand {
             values, and write a negative number as --key=-5. With --column, only updates of these columns are undone, and rows that \
             the transaction inserted or deleted stay as they are. A part that the transaction did not change is refused (65).
 
+            --after and --before with a number undo only what the transaction wrote after and before a date. They are for \
+            external transactions, which can hold several commits: annals history --steps shows their times.
+
             --by undoes what all transactions of an author did between two points, together, also those from other replicas. --after \
             and --before exclude the point's own transaction, as in annals history.
 
@@ -26,6 +31,7 @@ struct RevertCommand: AsyncParsableCommand {
             Examples:
               annals revert shop.db 12 --dry-run
               annals revert shop.db 12
+              annals revert shop.db 12 --after 2026-03-01T14:03:00Z
               annals revert shop.db 12 --table customer --key 7 --column city
               annals revert shop.db --by "till 3" --after 2024-05-01
             """)
@@ -35,9 +41,13 @@ struct RevertCommand: AsyncParsableCommand {
     var number: Int64?
     @Option(help: "Undo the transactions of this author.")
     var by: String?
-    @Option(help: ArgumentHelp("With --by: only transactions after this point.", valueName: "token"))
+    @Option(
+        help: ArgumentHelp(
+            "With --by: only transactions after this point. With a number: only what was written after this date.", valueName: "point"))
     var after: String?
-    @Option(help: ArgumentHelp("With --by: only transactions before this one.", valueName: "token"))
+    @Option(
+        help: ArgumentHelp(
+            "With --by: only transactions before this one. With a number: only what was written before this date.", valueName: "point"))
     var before: String?
     @Option(help: "Undo only changes of this table.")
     var table: String?
@@ -54,8 +64,18 @@ struct RevertCommand: AsyncParsableCommand {
     func validate() throws {
         if number == nil, by == nil { throw ValidationError("name a transaction's number, or an author with --by.") }
         if number != nil, by != nil { throw ValidationError("name a transaction's number or --by, not both.") }
-        if by == nil, after != nil || before != nil { throw ValidationError("--after and --before need --by.") }
+        if by == nil, let text = [after, before].compactMap(\.self).first(where: { ISODate.milliseconds($0) == nil }) {
+            throw ValidationError(
+                "\(text) is no date. With a number, --after and --before take an ISO 8601 date, such as 2026-03-01T08:00:00Z.")
+        }
         if table == nil, !key.isEmpty || !column.isEmpty { throw ValidationError("--key and --column need --table.") }
+    }
+
+    private var moments: RevertMoments? {
+        func date(_ text: String?) -> Date? {
+            text.flatMap(ISODate.milliseconds).map { Date(timeIntervalSince1970: Double($0) / 1_000) }
+        }
+        return after == nil && before == nil ? nil : RevertMoments(after: date(after), before: date(before))
     }
 
     private var part: RevertPart? {
@@ -104,7 +124,7 @@ struct RevertCommand: AsyncParsableCommand {
     private func revert(_ store: Store, _ rows: ChangedRowsPrint) async throws -> RevertOutcome {
         let visit: (@Sendable (HistoryChange) throws -> Void)? = dryRun ? rows.visit : nil
         if let number {
-            return try await store.revert(transaction: number, part: part, force: force, isTrial: dryRun, visit: visit)
+            return try await store.revert(transaction: number, part: part, moments: moments, force: force, isTrial: dryRun, visit: visit)
         }
         let request = try await store.request(after: after, before: before)
         return try await store.revert(request, by: by ?? "", part: part, force: force, isTrial: dryRun, visit: visit)

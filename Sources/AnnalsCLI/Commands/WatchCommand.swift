@@ -27,7 +27,7 @@ struct WatchCommand: AsyncParsableCommand, GoesOnUntilStopped {
     var steps = false
     @Flag(help: "Record each commit of other programs and print nothing.")
     var quiet = false
-    @Option(help: ArgumentHelp("Begin after this point, instead of now.", valueName: "token"))
+    @Option(help: ArgumentHelp("Begin after this point, instead of now.", valueName: "point"))
     var after: String?
     @OptionGroup var output: OutputOptions
 

@@ -5,8 +5,7 @@ import AnnalsStore
 
 /// Prints the writers of a row.
 struct BlamePrint {
-    /// The names of other replicas, as far as the store knows them.
-    let replicas: [ReplicaID: String]
+    let replicas: KnownReplicas
 
     func print(_ blame: Blame, on console: Console) {
         let row = "\(PrintableText.of(blame.table)) \(RowText.row(blame.key, blame.keyColumns))"
@@ -22,7 +21,8 @@ struct BlamePrint {
                 switch column.writer {
                 case .transaction(let transaction):
                     [
-                        .init(Timestamp.text(column.time?.milliseconds ?? transaction.milliseconds)), .init(transaction.author ?? ""),
+                        .init(Timestamp.text(column.time?.milliseconds ?? transaction.milliseconds)),
+                        .init(replicas.author(of: transaction) ?? ""),
                         .init(replica(transaction)), .init(transaction.contextName ?? ""),
                         .init("#\(transaction.number) \(origin(transaction))"),
                     ]
@@ -37,16 +37,17 @@ struct BlamePrint {
     private static let noTransaction = Array(repeating: Table.Cell(""), count: 4)
 
     private func words(_ transaction: HistoryTransaction) -> String {
-        let by = (transaction.author ?? transaction.contextName).map { " by \(PrintableText.of($0))" } ?? ""
+        let by = (replicas.author(of: transaction) ?? transaction.contextName).map { " by \(PrintableText.of($0))" } ?? ""
         let from = replica(transaction)
         let place = origin(transaction) + (from.isEmpty ? "" : ", from \(from)")
         return "#\(transaction.number)\(by), \(Timestamp.text(transaction.milliseconds)), \(place)"
     }
 
-    /// The name of the replica that wrote, or the beginning of its id; empty for a transaction of this store.
+    /// The name of the replica that wrote, or the beginning of its id; empty for a store that is not joined.
     private func replica(_ transaction: HistoryTransaction) -> String {
+        if let name = replicas.name(of: transaction) { return PrintableText.of(name) }
         guard case .imported(let replica, _) = transaction.origin else { return "" }
-        return HistoryPrint.name(of: replica, replicas) ?? String(replica.description.prefix(8))
+        return String(replica.description.prefix(8))
     }
 
     private func origin(_ transaction: HistoryTransaction) -> String {

@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsHistory
 import AnnalsRows
+import AnnalsStore
 import Synchronization
 
 /// Prints the rows that a trial would change, while the store visits them: the first ones as text, or all of them as a part of one
@@ -88,7 +89,8 @@ enum RefusalPrint {
         [
             "refused": .bool(true), "message": .text(error.message), "obstacleCount": .integer(refusal.count),
             "obstacles": .array(refusal.obstacles.map(json)),
-            "revertFirst": .array(refusal.transactions.map { HistoryPrint.heading($0, [:]) }), "hasMore": .bool(refusal.hasMore),
+            "revertFirst": .array(refusal.transactions.map { HistoryPrint.heading($0, KnownReplicas()) }),
+            "hasMore": .bool(refusal.hasMore),
         ]
     }
 

@@ -11,8 +11,7 @@ struct HistoryPrint: Sendable {
     var values: Bool
     /// Whether each step of each row is printed, with its time and its values: as text instead of the net changes, as JSON beside them.
     var steps = false
-    /// The names of other replicas, as far as the store knows them.
-    var replicas: [ReplicaID: String] = [:]
+    var replicas = KnownReplicas()
     /// Prepended to each line of text.
     var indent = ""
 
@@ -71,20 +70,18 @@ struct HistoryPrint: Sendable {
 
     // MARK: JSON
 
-    static func heading(_ transaction: HistoryTransaction, _ replicas: [ReplicaID: String]) -> JSON {
+    static func heading(_ transaction: HistoryTransaction, _ replicas: KnownReplicas) -> JSON {
         var replica = JSON.null
-        var name = JSON.null
         var position = JSON.null
         if case .imported(let author, let place) = transaction.origin {
             replica = .text(author.description)
-            name = .text(replicas[author])
             position = .integer(place.rawValue)
         }
         return .object([
             "number": .integer(transaction.number), "token": .text(transaction.token.description),
             "time": .text(Timestamp.text(transaction.milliseconds)), "author": .text(transaction.author),
             "context": .text(transaction.contextName), "origin": .text(transaction.origin.name), "process": .text(transaction.process),
-            "replica": replica, "replicaName": name, "position": position,
+            "replica": replica, "replicaName": .text(replicas.name(of: transaction)), "position": position,
         ])
     }
 
@@ -113,18 +110,16 @@ struct HistoryPrint: Sendable {
 
     // MARK: Lines
 
-    /// A replica's name for a terminal; nil if the store does not know it.
-    static func name(of replica: ReplicaID, _ replicas: [ReplicaID: String]) -> String? { replicas[replica].map { PrintableText.of($0) } }
-
     func line(_ transaction: HistoryTransaction) -> String {
         var parts = [
             console.style(.bold, "#\(transaction.number)"), console.style(.cyan, transaction.token.description),
             Timestamp.text(transaction.milliseconds), transaction.origin.name,
         ]
         if case .imported(let replica, let position) = transaction.origin {
-            parts[3] += " at position \(position), from \(Self.name(of: replica, replicas) ?? "replica \(replica.description.prefix(8))")"
+            let name = replicas.name(of: transaction).map(PrintableText.of) ?? "replica \(replica.description.prefix(8))"
+            parts[3] += " at position \(position), from \(name)"
         }
-        if let author = transaction.author { parts.append("by \(PrintableText.of(author))") }
+        if let author = replicas.author(of: transaction) { parts.append("by \(PrintableText.of(author))") }
         if let context = transaction.contextName { parts.append("in \(PrintableText.of(context))") }
         return parts.joined(separator: "  ")
     }

@@ -74,16 +74,26 @@ extension NetChanges {
     /// - Throws: `AnnalsError` with code `tokenExpired` if the time of one of its changes is not known.
     package func parts(after point: HistoryPoint) throws -> [Part] {
         guard let number = point.dividedTransaction, let moment = point.milliseconds else { return [] }
-        return try parts(
+        return try parts(of: number, after: moment, before: nil)
+    }
+
+    /// What a transaction wrote after a moment and before another one, in milliseconds since 1970.
+    ///
+    /// - Throws: as `parts(after:)`.
+    package func parts(of number: Int64, after start: Int64?, before end: Int64?) throws -> [Part] {
+        try parts(
             of: sections(of: number).compactMap { section in
-                guard let last = try RawChangeReader.last(in: section, upTo: moment, db) else {
+                func last(upTo moment: Int64) throws -> Int64 {
+                    if let last = try RawChangeReader.last(in: section, upTo: moment, db) { return last }
                     throw AnnalsError(
                         .tokenExpired, operation: "history",
                         "the rows at \(ISODate.text(milliseconds: moment)) are not known: a change in transaction \(number) has no time",
                         hint: "A REPLACE removed a row of another key, or a trigger hid a write. Use transaction \(number - 1) or \(number)"
                     )
                 }
-                return last < section.last ? Section(layout: section.layout, first: max(last + 1, section.first), last: section.last) : nil
+                let first = try start.map { try max(last(upTo: $0) + 1, section.first) } ?? section.first
+                let final = try end.map { try min(last(upTo: $0 - 1), section.last) } ?? section.last
+                return first <= final ? Section(layout: section.layout, first: first, last: final) : nil
             })
     }
 }

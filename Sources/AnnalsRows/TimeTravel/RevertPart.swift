@@ -2,7 +2,9 @@ public import AnnalsCore
 import AnnalsHistory
 import AnnalsMerge
 import AnnalsSchema
-import GRDB
+import AnnalsSQLite
+public import Foundation
+package import GRDB
 
 /// A part of what a revert undoes: one table, or in it one row, or only some columns.
 ///
@@ -20,6 +22,34 @@ public struct RevertPart: Hashable, Sendable {
         self.table = table
         self.key = key
         self.columns = columns
+    }
+}
+
+/// The moments between which a revert undoes what one transaction wrote; both are excluded. Times have milliseconds.
+///
+/// Annals records the commits of programs that give no name together, as one transaction. With moments a revert undoes some of them.
+///
+///     let moments = RevertMoments(after: lunch)
+///     try await store.revert(transaction: transaction.number, moments: moments)
+public struct RevertMoments: Hashable, Sendable {
+    /// nil: from the beginning of the transaction.
+    public var after: Date?
+    /// nil: to the end of the transaction.
+    public var before: Date?
+
+    public init(after: Date? = nil, before: Date? = nil) {
+        self.after = after
+        self.before = before
+    }
+
+    /// Throws `AnnalsError` with code `usage` for a transaction that is one commit.
+    package func check(_ number: Int64, _ db: Database) throws {
+        guard let row = try TransactionTable(db).row(number) else { return }
+        let hasAuthor = try row.value("author") as String? != nil
+        guard try hasAuthor || row.value("origin") != TransactionOrigin.external.rawValue else { return }
+        throw AnnalsError(
+            .usage, operation: "revert", "transaction \(number) is one commit, so it has no moments within",
+            hint: "Only an external transaction without an author can be divided. Revert all of it, or a table or a row of it")
     }
 }
 

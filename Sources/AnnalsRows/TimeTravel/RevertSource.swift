@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsHistory
 import AnnalsSchema
+import Foundation
 import GRDB
 
 /// What a revert undoes. `Reverting` visits it twice, once for each pass.
@@ -45,12 +46,16 @@ final class RevertedTransaction: RevertSource {
     private let changes: NetChanges
     private let number: Int64
     private let table: TrackedTables.Entry?
+    private let (start, end): (Int64?, Int64?)
 
-    /// - Parameter table: the only table whose changes are undone; nil for all.
-    init(_ changes: NetChanges, _ number: Int64, of table: TrackedTables.Entry?) {
+    /// - Parameters:
+    ///   - table: the only table whose changes are undone; nil for all.
+    ///   - moments: the only changes that are undone; nil for all.
+    init(_ changes: NetChanges, _ number: Int64, of table: TrackedTables.Entry?, between moments: RevertMoments?) {
         self.changes = changes
         self.number = number
         self.table = table
+        (start, end) = (moments?.after.map(\.milliseconds), moments?.before.map(\.milliseconds))
     }
 
     var subject: RevertSubject { .transaction(number) }
@@ -63,12 +68,14 @@ final class RevertedTransaction: RevertSource {
     }
 
     func forEach(_ visit: (TrackedTables.Entry, UndoneChange) throws -> Void) throws {
-        for part in try changes.parts(of: number) where table.map({ $0.id == part.entry.id }) ?? true {
-            try changes.forEachRow(in: part) { try visit(part.entry, UndoneChange($0, number)) }
+        let parts = try start == nil && end == nil ? changes.parts(of: number) : changes.parts(of: number, after: start, before: end)
+        for part in parts where table.map({ $0.id == part.entry.id }) ?? true {
+            // The rest of the transaction can be in the way.
+            try changes.forEachRow(in: part) { try visit(part.entry, UndoneChange($0, end == nil ? number : number - 1)) }
         }
     }
 
-    func undoes(_ transaction: HistoryTransaction) -> Bool { transaction.number == number }
+    func undoes(_ transaction: HistoryTransaction) -> Bool { transaction.number == number && end == nil }
 
     func drop() {}
 }
@@ -201,4 +208,9 @@ final class RestoredRows: RevertSource {
     func undoes(_ transaction: HistoryTransaction) -> Bool { false }
 
     func drop() throws { try fold.drop() }
+}
+
+extension Date {
+    /// Since 1970.
+    fileprivate var milliseconds: Int64 { Int64(exactly: (timeIntervalSince1970 * 1_000).rounded()) ?? 0 }
 }

@@ -31,12 +31,15 @@ package final class Reverting {
 
     /// A revert of one transaction, or of a part of it.
     ///
-    /// - Throws: `AnnalsError` with code `notTracked` or `usage` if the part does not fit the tables.
-    package init(_ db: Database, tables: TrackedTables, transaction number: Int64, part: RevertPart?, isForced: Bool) throws {
+    /// - Throws: `AnnalsError` with code `notTracked` or `usage` if the part does not fit the tables or the moments the transaction.
+    package init(
+        _ db: Database, tables: TrackedTables, transaction number: Int64, part: RevertPart?, moments: RevertMoments?, isForced: Bool
+    ) throws {
+        try moments?.check(number, db)
         let (session, changes) = (MergeSession(db, registry: tables), try NetChanges(db, tables: tables))
         let scope = try part.map { try RevertScope($0, session) }
         (self.session, self.changes, self.scope) = (session, changes, scope)
-        source = RevertedTransaction(changes, number, of: scope?.entry)
+        source = RevertedTransaction(changes, number, of: scope?.entry, between: moments)
         self.isForced = isForced
     }
 

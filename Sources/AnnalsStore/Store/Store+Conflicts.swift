@@ -1,5 +1,5 @@
 public import AnnalsCore
-import AnnalsHistory
+package import AnnalsHistory
 public import AnnalsReplica
 import AnnalsRows
 import AnnalsSchema
@@ -19,6 +19,28 @@ public struct NamedConflict: Sendable {
     public var storedReplicaName: String?
     /// The name of the replica that wrote the incoming value; nil if this store does not know it.
     public var incomingReplicaName: String?
+}
+
+/// The names of a space's replicas, as far as a store knows them.
+package struct KnownReplicas: Hashable, Sendable {
+    package var names: [ReplicaID: String] = [:]
+    /// The store's own name; nil if it is not joined.
+    package var own: String?
+
+    package init(names: [ReplicaID: String] = [:], own: String? = nil) {
+        (self.names, self.own) = (names, own.flatMap { $0.isEmpty ? nil : $0 })
+    }
+
+    /// The name of the replica on which a transaction was written.
+    package func name(of transaction: HistoryTransaction) -> String? {
+        if case .imported(let replica, _) = transaction.origin { names[replica] } else { own }
+    }
+
+    /// The transaction's author. A replica gives its name as the author of transactions without one, so that name does not count.
+    package func author(of transaction: HistoryTransaction) -> String? {
+        guard case .imported(let replica, _) = transaction.origin, transaction.author == names[replica] else { return transaction.author }
+        return nil
+    }
 }
 
 extension Store {
@@ -58,8 +80,11 @@ extension Store {
     }
 
     /// The names of the space's replicas, as far as this store knows them; empty for a store that is not joined.
-    package func replicaNames() async throws -> [ReplicaID: String] {
-        try await read { db in try StoreSchema.isReplica(db) ? ReplicaNames.load(db) : [:] }
+    package func replicaNames() async throws -> KnownReplicas {
+        try await read { db in
+            guard try StoreSchema.isReplica(db) else { return KnownReplicas() }
+            return try KnownReplicas(names: ReplicaNames.load(db), own: ReplicaState.load(db)?.name)
+        }
     }
 
     /// Marks journal entries as shown to a person, so that they may be deleted when they are old.

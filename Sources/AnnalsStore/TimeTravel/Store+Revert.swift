@@ -45,6 +45,7 @@ extension Store {
     /// - Parameters:
     ///   - number: a transaction of any origin.
     ///   - part: the table, row or columns to undo; nil for the whole transaction.
+    ///   - moments: undoes only what the transaction wrote between them, if it holds several commits of other programs.
     ///   - author: the author in history.
     ///   - force: overwrites later changes of the same columns and rows. A row that was deleted since stays deleted.
     ///   - isTrial: performs everything, and then rolls it back.
@@ -52,17 +53,17 @@ extension Store {
     ///     runs. An error that it throws ends the revert, and nothing is changed.
     /// - Throws: `AnnalsError`; nothing is changed then. `rowsDiffer` if later changes would be lost, with a `RevertRefusal` that
     ///   names the rows and the later transactions; `constraint` if the rows would violate one, with or without `force`;
-    ///   `rowNotFound` if the transaction did not change the part; `notTracked` or `usage` if the part does not fit the tables;
-    ///   `tokenExpired` or `tokenUnknown` if history does not have the transaction.
+    ///   `rowNotFound` if the transaction did not change the part; `notTracked` or `usage` if the part does not fit the tables or the moments the
+    ///   transaction; `tokenExpired` or `tokenUnknown` if history does not have the transaction.
     @discardableResult
     public func revert(
-        transaction number: Int64, part: RevertPart? = nil, author: String? = nil, force: Bool = false, isTrial: Bool = false,
-        visit: (@Sendable (HistoryChange) throws -> Void)? = nil
+        transaction number: Int64, part: RevertPart? = nil, moments: RevertMoments? = nil, author: String? = nil, force: Bool = false,
+        isTrial: Bool = false, visit: (@Sendable (HistoryChange) throws -> Void)? = nil
     ) async throws -> RevertOutcome {
         try await reverting(RevertRun(author: author, isTrial: isTrial, visit: visit)) { db, tables in
             let token = try HistoryBounds(db).tokenOfHeld(number)
             try UnknownRows.checkRevert(of: number, db)
-            let reverting = try Reverting(db, tables: tables, transaction: number, part: part, isForced: force)
+            let reverting = try Reverting(db, tables: tables, transaction: number, part: part, moments: moments, isForced: force)
             return (reverting, "revert of \(token)", "transaction \(number) cannot be reverted")
         }
     }
@@ -74,7 +75,7 @@ extension Store {
     ///
     /// Transactions that other replicas made under the author's name count too. Their effects are undone together: a row that the
     /// author inserted and deleted again is left as it is. What others wrote after the author is protected as in
-    /// `revert(transaction:part:author:force:isTrial:visit:)`. If others changed a column between two changes of the author, the
+    /// `revert(transaction:part:moments:author:force:isTrial:visit:)`. If others changed a column between two changes of the author, the
     /// column is in the way, too. The changes are gathered in a temporary database on disk.
     ///
     /// - Parameters:

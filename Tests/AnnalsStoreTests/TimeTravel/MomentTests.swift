@@ -87,6 +87,54 @@ struct MomentTests {
         #expect("\(points[0])".hasSuffix(" with the writes up to 2100-03-01T00:00:01.500Z"), "\(points[0])")
     }
 
+    // MARK: Reverts
+
+    private func date(_ milliseconds: Int64) -> Date { Date(timeIntervalSince1970: Double(milliseconds) / 1_000) }
+
+    @Test func `a revert undoes what a transaction wrote after a moment, or between two`() async throws {
+        let file = try shop()
+        let commits = try Commits(file)
+        try commits.add("INSERT INTO t VALUES(1, 'x')", "INSERT INTO u VALUES(1, 1)")
+        try commits.add("UPDATE t SET v = 'mistake'")
+        try commits.add("UPDATE u SET w = 2")
+        let number = try #require(try file.recordExternalChanges())
+        let store = try Store(path: file.file.path)
+        let moments = (1...3).map { date(commits.milliseconds($0) + 500) }
+        let whole = try await store.revert(transaction: number, moments: RevertMoments(after: moments[0]))
+        #expect(whole.rows.updated == 2)
+        #expect(try file.rows() == commits.rows[1])
+        try await store.revert(transaction: try #require(whole.number))
+        let one = try await store.revert(transaction: number, moments: RevertMoments(after: moments[0], before: moments[1]))
+        #expect(one.rows.total == 1)
+        #expect(try file.file.shell("SELECT v FROM t; SELECT w FROM u") == "x\n2\n")
+        #expect(try await store.verify() == [])
+    }
+
+    @Test func `later commits of the same transaction are in the way of such a revert`() async throws {
+        let file = try shop()
+        let commits = try Commits(file)
+        try commits.add("INSERT INTO u VALUES(1, 1)")
+        try commits.add("UPDATE u SET w = 2")
+        let number = try #require(try file.recordExternalChanges())
+        let store = try Store(path: file.file.path)
+        let moments = RevertMoments(before: date(commits.milliseconds(1) + 500))
+        let error = await #expect(throws: AnnalsError.self) { try await store.revert(transaction: number, moments: moments) }
+        #expect(error?.code == .rowsDiffer)
+        #expect((error?.underlying as? RevertRefusal)?.transactions.map(\.number) == [number], "\(error?.description ?? "")")
+        try await store.revert(transaction: number, moments: moments, force: true)
+        #expect(try file.file.shell("SELECT count(*) FROM u") == "0\n")
+    }
+
+    @Test func `a transaction that is one commit has no moments for a revert`() async throws {
+        let file = try shop()
+        let store = try Store(path: file.file.path)
+        try await store.write(author: "Ann") { db in try db.execute(sql: "INSERT INTO t VALUES(1, 'x')") }
+        let error = await #expect(throws: AnnalsError.self) {
+            try await store.revert(transaction: 1, moments: RevertMoments(after: Date()))
+        }
+        #expect(error?.code == .usage && error?.message == "transaction 1 is one commit, so it has no moments within")
+    }
+
     @Test func `a transaction with an author is not divided`() throws {
         let store = try shop()
         try store.external("INSERT INTO t VALUES(1, 'x')")

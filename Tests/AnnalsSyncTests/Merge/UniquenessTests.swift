@@ -279,7 +279,7 @@ import Testing
             "CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, n INTEGER) STRICT; INSERT INTO t VALUES ('a', 1);", first: "UPDATE t SET n = 2",
             second: "UPDATE t SET n = 3", policies)
         #expect(try await outcome.rows("t") == ["a|2"])
-        #expect(outcome.lines == ["check t(a) n: 1 → stored 2, incoming 3; stored by declared"])
+        #expect(outcome.lines == ["check t(a) n: 1 → stored 2, incoming 3; stored by sql: x"])
     }
 
     @Test("A sum that breaks a CHECK is set aside")
@@ -290,7 +290,7 @@ import Testing
             "CREATE TABLE account (id TEXT PRIMARY KEY NOT NULL, balance INTEGER CHECK (balance >= 0)); INSERT INTO account VALUES ('a', 10);",
             first: "UPDATE account SET balance = balance - 7", second: "UPDATE account SET balance = balance - 7", policies)
         #expect(try await outcome.rows("account") == ["a|3"])
-        #expect(outcome.lines == ["check account(a) balance: 10 → stored 3, incoming 3; stored by declared"])
+        #expect(outcome.lines == ["check account(a) balance: 10 → stored 3, incoming 3; stored by sum"])
     }
 
     // MARK: Whole tables

@@ -28,7 +28,7 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
     @OptionGroup var storage: RelayStorageOptions
     @Option(help: "HOST:PORT; port 0 selects a free port. (default: 127.0.0.1:8640)")
     var listen: String?
-    @Flag(name: .customLong("no-auth"), help: "Require no token; only on this machine's own address.")
+    @Flag(name: .customLong("no-auth"), help: "Require no access token; only on this machine's own address.")
     var noAuth = false
     @Flag(name: .customLong("allow-plaintext"), help: "Listen on other addresses without TLS, behind a proxy that has TLS.")
     var allowPlaintext = false

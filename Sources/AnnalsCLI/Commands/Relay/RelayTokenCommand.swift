@@ -6,14 +6,14 @@ import RelayLog
 struct RelayTokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "token",
-        abstract: "Create, list and revoke the tokens with which clients use a relay.",
+        abstract: "Create, list and revoke the access tokens with which clients use a relay.",
         subcommands: [RelayTokenCreateCommand.self, RelayTokenListCommand.self, RelayTokenRevokeCommand.self])
 }
 
 struct RelayTokenCreateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create",
-        abstract: "Create a token and print it once; only its hash is kept.",
+        abstract: "Create an access token and print it once; only its hash is kept.",
         discussion: """
             Examples:
               annals relay token create --data relay-data --space shop --expires 90d --output shop.token
@@ -102,7 +102,7 @@ struct RelayTokenCreateCommand: AsyncParsableCommand {
 struct RelayTokenListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "List the tokens, without their secrets.",
+        abstract: "List the access tokens, without their secrets.",
         discussion: """
             Example:
               annals relay token list --data relay-data
@@ -129,7 +129,7 @@ struct RelayTokenListCommand: AsyncParsableCommand {
 struct RelayTokenRevokeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke",
-        abstract: "Revoke a token. A running relay refuses it within a second.",
+        abstract: "Revoke an access token. A running relay refuses it within a second.",
         discussion: """
             Example:
               annals relay token revoke 3 --data relay-data
