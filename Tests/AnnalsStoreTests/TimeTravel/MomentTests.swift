@@ -129,8 +129,11 @@ struct MomentTests {
         let file = try shop()
         let store = try Store(path: file.file.path)
         try await store.write(author: "Ann") { db in try db.execute(sql: "INSERT INTO t VALUES(1, 'x')") }
+        let transaction = try #require(try await store.read { try HistoryReader($0).transaction(1) })
+        let lunch = Date()
         let error = await #expect(throws: AnnalsError.self) {
-            try await store.revert(transaction: 1, moments: RevertMoments(after: Date()))
+            let moments = RevertMoments(after: lunch)
+            try await store.revert(transaction: transaction.number, moments: moments)
         }
         #expect(error?.code == .usage && error?.message == "transaction 1 is one commit, so it has no moments within")
     }
