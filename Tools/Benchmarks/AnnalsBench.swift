@@ -84,6 +84,7 @@ struct AnnalsBench: AsyncParsableCommand {
                     results += try await CaptureBenchmarks.statements(key, perTransaction: size, scale)
                 }
             }
+            results += try await CaptureBenchmarks.statements(.text, perTransaction: 100, isNamed: true, scale)
             return results
         case .commits:
             return [

@@ -7,7 +7,10 @@ enum CaptureBenchmarks {
         .integer: ["insert": 2.2, "update": 2.2, "delete": 2.2],
     ]
 
-    static func statements(_ key: Rows.Key, perTransaction: Int, _ scale: Scale) async throws -> [Benchmark] {
+    /// - Parameter isNamed: the tracked file's writer gives its name in each transaction.
+    static func statements(
+        _ key: Rows.Key, perTransaction: Int, isNamed: Bool = false, _ scale: Scale
+    ) async throws -> [Benchmark] {
         var rounds: [String: [Comparison.Round]] = [:]
         for _ in 0..<scale.rounds {
             let pair = try await Pair(Rows(key, count: scale.rows), synchronous: "NORMAL")
@@ -15,7 +18,7 @@ enum CaptureBenchmarks {
                 var turns = Alternation()
                 for indices in order.chunks(of: perTransaction) {
                     try turns.take(
-                        subject: { try pair.transaction(pair.tracked, indices, work) },
+                        subject: { try pair.transaction(pair.tracked, indices, isNamed: isNamed, work) },
                         baseline: { try pair.transaction(pair.plain, indices, work) })
                 }
                 rounds[name, default: []].append(turns.round)
@@ -23,7 +26,7 @@ enum CaptureBenchmarks {
         }
         return ["insert", "update", "delete"].map { name in
             Benchmark(
-                name: "tracked \(name), \(key.rawValue), \(perTransaction) a transaction", against: "untracked",
+                name: "tracked \(name), \(key.rawValue), \(perTransaction) a transaction\(isNamed ? ", named" : "")", against: "untracked",
                 budget: .atMost(budgets[key]?[name] ?? 0), work: scale.rows, comparison: Comparison(rounds: rounds[name] ?? []))
         }
     }
@@ -80,9 +83,11 @@ final class Pair {
         ]
     }
 
-    func transaction(_ connection: BareConnection, _ indices: ArraySlice<Int>, _ work: Work) throws {
+    func transaction(_ connection: BareConnection, _ indices: ArraySlice<Int>, isNamed: Bool = false, _ work: Work) throws {
         try connection.execute("BEGIN IMMEDIATE")
+        if isNamed { try connection.run("INSERT INTO annals_context(author) VALUES (?)", [.text("till 3")]) }
         for index in indices { try work(connection, index) }
+        if isNamed { try connection.run("DELETE FROM annals_context", []) }
         try connection.execute("COMMIT")
     }
 

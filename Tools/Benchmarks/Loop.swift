@@ -6,14 +6,15 @@ import Foundation
 
 /// The core loops, each with a fixed amount of data, for counting instructions: see `Scripts/count-instructions`.
 enum Loop: String, CaseIterable {
-    case capture, encode, decode, apply, rebase, history
+    case capture, named, encode, decode, apply, rebase, history
 
     private static let rows = 2_000
 
     /// Runs the loop once as a warm-up, and once for counting. Returns a description of the counted work.
     func run() async throws -> String {
         switch self {
-        case .capture: try await capture()
+        case .capture: try await capture(isNamed: false)
+        case .named: try await capture(isNamed: true)
         case .encode: try encode()
         case .decode: try decode()
         case .apply: try await apply()
@@ -34,14 +35,14 @@ enum Loop: String, CaseIterable {
         return try await work()
     }
 
-    private func capture() async throws -> String {
+    private func capture(isNamed: Bool) async throws -> String {
         let rows = Rows(.text, count: 2 * Self.rows)
         let pair = try await Pair(rows, synchronous: "OFF")
         for half in 0..<2 {
             let work = {
                 for (_, _, work) in pair.phases {
                     for indices in Array(half * Self.rows..<(half + 1) * Self.rows).chunks(of: 100) {
-                        try pair.transaction(pair.tracked, indices, work)
+                        try pair.transaction(pair.tracked, indices, isNamed: isNamed, work)
                     }
                 }
             }

@@ -34,7 +34,7 @@ import Testing
         try story.own(.update("item", ["a"], ["v": "mine"]))
         let end = try story.rebase()
         #expect(end.rows("item") == ["a|theirs"])
-        #expect(end.lines == ["check item(a) v: old → stored theirs, incoming mine; stored by declared"])
+        #expect(end.lines == ["check item(a) v: old → stored theirs, incoming mine; stored by sql: NULL"])
     }
 
     // MARK: keepFirst
