@@ -56,7 +56,7 @@ package enum StoreSchema {
         case tracksAll = "tracks_all"
         /// PRAGMA schema_version at the last search for new tables.
         case tablesLooked = "tables_looked"
-        /// The names of the tables that the last search did not track, as JSON; see `TrackingRule`.
+        /// The names and root pages of the tables that the last search did not track, as JSON; see `TrackingRule`.
         case tablesLeft = "tables_left"
         /// The newest transaction before the first change of the schema since the last search; see `TrackingRule`.
         case schemaChanged = "schema_changed"

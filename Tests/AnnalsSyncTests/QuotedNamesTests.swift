@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsRows
 import AnnalsHistory
 import AnnalsStore
 import AnnalsSync
@@ -19,7 +20,7 @@ struct QuotedNamesTests {
         try await world.settle()
         try await world.expectAlike()
         let store = world.stores[0]
-        try await store.revert(transaction: try await store.latestToken().number, force: true)
+        try await store.revert(transaction: try await store.latestToken().number, later: .overwrite)
         try await world.settle()
         try await world.expectAlike()
         #expect(try await store.verify().isEmpty)

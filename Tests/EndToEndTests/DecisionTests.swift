@@ -57,14 +57,20 @@ struct DecisionTests {
             #expect(lines.count == 4 && lines[0].contains(" 1 conflict, ") && lines[3].contains(" 1 conflict, "), "\(lines)")
             #expect(lines[1].contains(" 1 conflict (1 value of this store replaced), "), "\(lines)")
             #expect(
-                lines[2] == "  item id = 1: the change of stock by -7 is lost: sum gives stock = -3, which a constraint refuses", "\(lines)"
+                lines[2] == "  item id = 1: the change of stock by -7 was not applied: sum gives stock = -3, which a constraint refuses",
+                "\(lines)"
             )
             for store in ["shop.db", "laptop.db", "third.db"] {
                 let report = try await shop.succeed("conflicts", store).lines
                 #expect(report.first == "#1 item id = 1  check of stock, sum")
                 #expect(report.contains { $0.hasPrefix("  ✓ stored   stock = 4  ") && $0.contains("shop.db") }, "\(report)")
-                #expect(report.last == "    sum      stock = -3  refused by a constraint: the change by -7 is lost")
+                #expect(report.last == "    sum      stock = -3  refused by a constraint: the change by -7 was not applied")
             }
+            // The value of the incoming side is from before the merge.
+            try await shop.fail(64, "is a change of stock by -7, and no value", "resolve", "shop.db", "1", "--take", "incoming")
+            try await shop.shell("shop.db", "UPDATE item SET stock = stock + 50;")
+            try await shop.succeed("resolve", "shop.db", "1", "--take", "incoming", "--set", "stock=47")
+            #expect(try await shop.shell("shop.db", "SELECT stock FROM item") == "47")
         }
     }
 

@@ -1,4 +1,4 @@
-"""Documentation/operations.md names only commands and options that exist, and tests that exist."""
+"""Documentation/operations.md names only commands and options that exist, and evidence.md has tests of each of its sections."""
 
 import pathlib
 import re
@@ -6,6 +6,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "Documentation/operations.md"
+EVIDENCE = ROOT / "Documentation/evidence.md"
 PROGRAM = ROOT / "Sources/AnnalsCLI"
 
 
@@ -15,9 +16,8 @@ def commands(text):
     return blocks + [" ".join(one.split()) for one in re.findall(r"`(annals [^`]+)`", text)]
 
 
-def drills(section):
-    """(suite, name) of the tests that a section names."""
-    names = section.partition("Drills:")[2]
+def drills(names):
+    """(suite, name) of the tests in a text."""
     return [(suite, " ".join(name.split())) for suite, name in re.findall(r"`(\w+)/([^`]+)`", names)]
 
 
@@ -47,11 +47,14 @@ class OperationsTests(unittest.TestCase):
         suites = [path.read_text() for path in sorted((ROOT / "Tests").rglob("*.swift"))]
         sections = re.split(r"^## ", self.text, flags=re.M)[2:]
         self.assertEqual(len(sections), 6)
+        items = re.findall(r"^- \*\*(.+?)\*\*: (.+?)(?=^- |^## |\Z)", EVIDENCE.read_text(), flags=re.M | re.S)
+        evidence = {" ".join(title.split()): tests for title, tests in items}
         for section in sections:
             title = section.splitlines()[0]
             with self.subTest(section=title):
-                self.assertTrue(drills(section), "names no drill")
-                for suite, name in drills(section):
+                found = drills(evidence.get(title, ""))
+                self.assertTrue(found, "has no drill")
+                for suite, name in found:
                     files = [text for text in suites if re.search(rf"\b(struct|class|actor) {suite}\b", text)]
                     forms = (f"func `{name}`(", f'@Test("{name}"')
                     self.assertTrue(any(form in text for form in forms for text in files), f"{suite} has no test {name}")

@@ -28,9 +28,6 @@ struct TokenPurgeCheck {
     /// The horizon before and after the purge.
     var before: Int64
     var now: Int64
-    /// The point where a table's history starts again. No token can reach a point before it, and every purge deletes the history before
-    /// it.
-    var gap: Int64 = 0
     /// No reader was to limit it.
     var isForced: Bool
     /// The purge threw the error that the token has expired.
@@ -38,11 +35,10 @@ struct TokenPurgeCheck {
 
     /// The error in the purge; nil if there is none.
     var complaint: (law: String, text: String)? {
-        let oldest = max(before, gap)
-        guard isExpired == (token < oldest) else {
+        guard isExpired == (token < before) else {
             return ("law 8", "purged up to \(before), and token \(token) has\(isExpired ? "" : " not") expired")
         }
-        let wanted = isExpired ? before : max(oldest, token - 1)
+        let wanted = isExpired ? before : max(before, token - 1)
         if now <= wanted, now == wanted || !isForced { return nil }
         return ("law 10", "was to purge before token \(token), and did up to \(now)")
     }

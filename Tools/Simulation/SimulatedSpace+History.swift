@@ -40,8 +40,7 @@ extension SimulatedSpace {
         try observe(replica, after: .seal)
         if replica.power.isDead || replica.mayHoldUnseen { return !isExpired }
         let check = TokenPurgeCheck(
-            token: token.number, before: purged, now: replica.look.purged, gap: try gap(of: replica), isForced: mode == .force,
-            isExpired: isExpired)
+            token: token.number, before: purged, now: replica.look.purged, isForced: mode == .force, isExpired: isExpired)
         if let (law, text) = check.complaint { throw Violation(law, "\(replica.name) \(text)") }
         return !isExpired
     }

@@ -45,6 +45,8 @@ struct ConflictsCommand: AsyncParsableCommand {
             let settled = unresolved ? try await store.conflictCounts().all : 0
             console.print(settled > 0 ? "none waits, \(settled) settled" : "no conflicts")
         }
+        let unsent = try await store.unsentConflicts()
+        if unsent > 0 { console.note(SyncReport.unsent(unsent)) }
     }
 
     /// Marks shown conflicts as seen, because only seen ones are purged. The list also works if the store cannot be written now.

@@ -8,9 +8,9 @@ struct HistoryCommand: AsyncParsableCommand {
         commandName: "history",
         abstract: "List transactions and what they changed, oldest first.",
         discussion: """
-            A POINT is a token that this command prints, a transaction's number, an ISO 8601 date, start or latest. --after and --before \
-            exclude the token's own transaction, and those of exactly that date. Changes of other programs that are not in history \
-            yet are recorded first.
+            A POINT is a token that this command prints, a transaction's number (the rows after it), an ISO 8601 date (in UTC without an \
+            offset), start or latest. --after and --before exclude the token's own transaction, and those of exactly that date. Changes \
+            of other programs that are not in history yet are recorded first.
 
             An external transaction holds all commits of other programs between two recordings, and is shown as the net change of \
             each row. --steps prints each write with its time and its values instead, table after table. With --json it adds the \

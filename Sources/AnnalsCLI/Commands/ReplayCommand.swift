@@ -11,10 +11,10 @@ struct ReplayCommand: AsyncParsableCommand {
         commandName: "replay",
         abstract: "Write an earlier state of a store or a space into a new file.",
         discussion: """
-            A POINT is a token that annals history prints, a transaction's number, an ISO 8601 date, start or latest. A date before history \
-            began is refused, because nobody knows the rows of that time. A date between two commits of other programs gives the \
-            rows between them, also if history has both commits in one transaction. The new file is an ordinary database without \
-            Annals' tables. It appears only when it is complete.
+            A POINT is a token that annals history prints, a transaction's number (the rows after it), an ISO 8601 date (in UTC without \
+            an offset), start or latest. A date before history began is refused, because nobody knows the rows of that time. A date \
+            between two commits of other programs gives the rows between them, also if history has both commits in one transaction. The \
+            new file is an ordinary database without Annals' tables. It appears only when it is complete.
 
             Examples:
               annals replay shop.db --to 12 --output yesterday.db

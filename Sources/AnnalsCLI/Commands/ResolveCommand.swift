@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsStore
 import ArgumentParser
 
@@ -15,6 +16,7 @@ struct ResolveCommand: AsyncParsableCommand {
 
             Examples:
               annals resolve shop.db 3 --take incoming
+              annals resolve shop.db 3 --take stored --author ann
               annals resolve shop.db 4 --set email=ann@example.org
             """)
 
@@ -25,6 +27,8 @@ struct ResolveCommand: AsyncParsableCommand {
     var take: ConflictSide?
     @Option(help: ArgumentHelp("A column's value; repeatable.", valueName: "column=value"))
     var set: [String] = []
+    @Option(help: "The author of the new transaction.")
+    var author: String?
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
@@ -34,17 +38,38 @@ struct ResolveCommand: AsyncParsableCommand {
 
     func run() async throws {
         let store = try argument.open()
+        let settlement = try await store.resolve(id, taking: take?.side, setting: try values(), author: author)
         let (word, text) =
-            switch try await store.resolve(id, taking: take?.side, setting: try values()) {
-            case .changed: ("changed", "conflict \(id) is resolved")
+            switch settlement {
+            case .changed: ("changed", "conflict \(id) is resolved; the next sync carries it to the other replicas")
             case .agreed: ("agreed", "conflict \(id) is resolved; the row had these values already")
             case .nothingToDo: ("nothingToDo", "conflict \(id) was resolved before, and the row has these values; nothing was changed")
             }
+        var number: Int64?
+        if case .changed(let made) = settlement { number = made }
         if output.json {
-            output.console.print(.object(["store": .text(argument.store), "id": .integer(id), "outcome": .text(word)]))
+            output.console.print(
+                .object([
+                    "store": .text(argument.store), "id": .integer(id), "outcome": .text(word),
+                    "number": number.map { .integer($0) } ?? .null,
+                ]))
         } else {
             output.console.print(text)
+            if let number { try await printChanges(of: number, in: store) }
         }
+    }
+
+    /// The values before and after, because the row may have been changed since the conflict.
+    private func printChanges(of number: Int64, in store: Store) async throws {
+        let print = HistoryPrint(console: output.console, json: false, values: true)
+        let lines = try await store.read { db in
+            let reader = try HistoryReader(db)
+            var lines: [String] = []
+            guard let transaction = try reader.transaction(number) else { return lines }
+            try reader.forEachChange(in: transaction, HistoryRequest()) { lines.append("  " + print.line($0)) }
+            return lines
+        }
+        for line in lines { output.console.print(line) }
     }
 
     private func values() throws -> [String: Value] {

@@ -9,10 +9,11 @@ struct RestoreCommand: AsyncParsableCommand {
         commandName: "restore",
         abstract: "Give tables the rows that they had at an earlier point, in place, with a new transaction.",
         discussion: """
-            A POINT is a token that annals history prints, a transaction's number, an ISO 8601 date, start or latest. The command restores \
-            the named tables, or all tracked tables. Untracked tables stay as they are. A column that was added since keeps its \
-            values. Constraints are enforced: if rows of a table that is not named would lose their parent, the command names one \
-            and changes nothing (65). On a joined store the new transaction is synced like any other. annals revert undoes a restore.
+            A POINT is a token that annals history prints, a transaction's number (the rows after it), an ISO 8601 date (in UTC without \
+            an offset), start or latest. The command restores the named tables, or all tracked tables. Untracked tables stay as they \
+            are. A column that was added since keeps its values. Constraints are enforced: if rows of a table that is not named would \
+            lose their parent, the command names one and changes nothing (65). On a joined store the new transaction is synced like any \
+            other. annals revert undoes a restore.
 
             --dry-run prints the rows before and after, at most 20; with --json all of them.
 
@@ -29,6 +30,8 @@ struct RestoreCommand: AsyncParsableCommand {
     var to: String
     @Flag(name: .customLong("dry-run"), help: "Only print what would be changed.")
     var dryRun = false
+    @Option(help: "The author of the new transaction.")
+    var author: String?
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
@@ -41,7 +44,7 @@ struct RestoreCommand: AsyncParsableCommand {
             "dryRun": .bool(dryRun),
         ])
         let rows = ChangedRowsPrint(console: console, json: output.json, head: head, isTrial: dryRun)
-        let outcome = try await store.restore(to: point, tables: tables, isTrial: dryRun, visit: dryRun ? rows.visit : nil)
+        let outcome = try await store.restore(to: point, tables: tables, author: author, isTrial: dryRun, visit: dryRun ? rows.visit : nil)
         if output.json {
             rows.finishJSON([
                 "number": outcome.number.map { .integer($0) } ?? .null, "inserted": .integer(outcome.rows.inserted),

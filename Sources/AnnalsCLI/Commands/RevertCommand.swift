@@ -12,8 +12,8 @@ struct RevertCommand: AsyncParsableCommand {
         abstract: "Undo a transaction, a part of it, or an author's work, with a new, inverse transaction.",
         discussion: """
             Later changes of other columns are kept. If later changes of the same rows and columns would be lost, the command names \
-            them, and the transactions to revert first, and changes nothing (65), unless --force is given. A row that was deleted \
-            since is not restored. Constraints are always enforced. On a joined store the new transaction is synced like any other.
+            them, and the transactions to revert first, and changes nothing (65). --skip-changed leaves these rows as they are and \
+            undoes the rest; --force overwrites the later changes. A row that was deleted since is not restored. Constraints are always enforced. On a joined store the new transaction is synced like any other.
 
             --table, --key and --column undo a part. --key takes the row's key as annals blame does; for a compound key, give all \
             values, and write a negative number as --key=-5. With --column, only updates of these columns are undone, and rows that \
@@ -57,6 +57,10 @@ struct RevertCommand: AsyncParsableCommand {
     var column: [String] = []
     @Flag(help: "Overwrite later changes.")
     var force = false
+    @Flag(name: .customLong("skip-changed"), help: "Leave rows with later changes as they are, and undo the rest.")
+    var skipChanged = false
+    @Option(help: "The author of the new transaction.")
+    var author: String?
     @Flag(name: .customLong("dry-run"), help: "Only print what would be changed.")
     var dryRun = false
     @OptionGroup var output: OutputOptions
@@ -68,6 +72,7 @@ struct RevertCommand: AsyncParsableCommand {
             throw ValidationError(
                 "\(text) is no date. With a number, --after and --before take an ISO 8601 date, such as 2026-03-01T08:00:00Z.")
         }
+        if force, skipChanged { throw ValidationError("--force and --skip-changed cannot be combined.") }
         if table == nil, !key.isEmpty || !column.isEmpty { throw ValidationError("--key and --column need --table.") }
     }
 
@@ -77,6 +82,8 @@ struct RevertCommand: AsyncParsableCommand {
         }
         return after == nil && before == nil ? nil : RevertMoments(after: date(after), before: date(before))
     }
+
+    private var later: LaterChanges { force ? .overwrite : skipChanged ? .keep : .refuse }
 
     private var part: RevertPart? {
         table.map { RevertPart(table: $0, key: key.isEmpty ? nil : key.map(SQLLiteral.value), columns: column) }
@@ -124,19 +131,24 @@ struct RevertCommand: AsyncParsableCommand {
     private func revert(_ store: Store, _ rows: ChangedRowsPrint) async throws -> RevertOutcome {
         let visit: (@Sendable (HistoryChange) throws -> Void)? = dryRun ? rows.visit : nil
         if let number {
-            return try await store.revert(transaction: number, part: part, moments: moments, force: force, isTrial: dryRun, visit: visit)
+            return try await store.revert(
+                transaction: number, part: part, moments: moments, author: author, later: later, isTrial: dryRun, visit: visit)
         }
         let request = try await store.request(after: after, before: before)
-        return try await store.revert(request, by: by ?? "", part: part, force: force, isTrial: dryRun, visit: visit)
+        return try await store.revert(request, by: by ?? "", part: part, author: author, later: later, isTrial: dryRun, visit: visit)
     }
 
     private func summary(_ outcome: RevertOutcome) -> String {
         let rows = outcome.rows
-        let subject = number.map { "transaction \($0)" } ?? PrintableText.of("the work of \(by ?? "")")
+        let whole = number.map { "transaction \($0)" } ?? PrintableText.of("the work of \(by ?? "")")
+        let subject = part == nil && moments == nil ? whole : "a part of \(whole)"
         guard rows.total > 0 else { return "\(subject): its rows already have the values from before; nothing to revert" }
         let of = number == nil ? " in \(Count.of(outcome.transactions, "transaction"))" : ""
         let counts = "\(rows.inserted) inserted, \(rows.updated) updated, \(rows.deleted) deleted"
-        let forced = outcome.forced > 0 ? "; later changes overwritten or kept in \(Count.of(outcome.forced, "place"))" : ""
+        let changed = Count.of(outcome.forced, "row")
+        let forced =
+            outcome.forced == 0
+            ? "" : skipChanged ? "; \(changed) with later changes left" : "; later changes in \(changed) overwritten or left"
         if dryRun { return "\(subject)\(of) can be reverted: \(counts)\(forced)" }
         return "\(subject)\(of) is reverted by \(outcome.number.map(String.init) ?? "none"): \(counts)\(forced)"
     }

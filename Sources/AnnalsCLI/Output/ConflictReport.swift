@@ -37,7 +37,7 @@ enum ConflictReport {
         let place = entry.columns.isEmpty ? "the row" : entry.columns.joined(separator: ", ")
         var lines = [
             style(.bold, "#\(line.conflict.id) \(PrintableText.of(entry.table)) \(key)")
-                + "  \(kind(entry.kind)) of \(PrintableText.of(place)), \(entry.policy)"
+                + "  \(kind(entry.kind)) of \(PrintableText.of(place)), \(PrintableText.of(entry.policy))"
                 + (line.conflict.isWaiting ? ", waits for a decision" : resolution(line, style))
         ]
         let stored = writer(line.storedAuthor, line.storedReplicaName, entry.storedReplica)
@@ -52,7 +52,8 @@ enum ConflictReport {
             lines.append((isWinner ? style(.green, text) : text) + time)
         }
         if let sum = RefusedSum(entry) {
-            let refused = "refused by a constraint: the change by \(sum.change) is lost"
+            let applied = line.conflict.resolution == nil ? "the change by \(sum.changeText) was not applied" : "resolved"
+            let refused = "refused by a constraint: \(applied)"
             lines.append("    \(pad("sum")) \(RowText.row([sum.sum], [sum.column]))  \(refused)")
         }
         return lines
@@ -63,15 +64,17 @@ enum ConflictReport {
         let entry = line.conflict.entry
         let columns = disputed(line)
         let row = "\(PrintableText.of(entry.table)) \(RowText.key(entry.key, line.layout))"
-        if let sum = RefusedSum(entry) {
+        if let sum = RefusedSum(entry), columns.count == 1 {
             let gives = "sum gives \(RowText.row([sum.sum], [sum.column])), which a constraint refuses"
-            return "\(row): the change of \(PrintableText.of(sum.column)) by \(sum.change) is lost: \(gives)"
+            let change = "the change of \(PrintableText.of(sum.column)) by \(sum.changeText)"
+            return "\(row): \(change) was not applied: \(gives)"
         }
         func text(_ side: JournalEntry.Side) -> String {
             let values = side == .stored ? entry.stored : entry.incoming
             return values.map { RowText.row($0, columns) } ?? "no row"
         }
-        return "\(row): \(text(entry.winner.other)) lost, and \(text(entry.winner)) stays (\(kind(entry.kind)), \(entry.policy))"
+        let why = "\(kind(entry.kind)), \(PrintableText.of(entry.policy))"
+        return "\(row): \(text(entry.winner.other)) was not kept, \(text(entry.winner)) was (\(why))"
     }
 
     private static func renumbered(_ line: NamedConflict, _ key: String, _ style: Style) -> String {
@@ -134,47 +137,6 @@ enum ConflictReport {
         switch side {
         case .stored: "stored"
         case .incoming: "incoming"
-        }
-    }
-}
-
-/// A sum of both sides' changes that a constraint refused.
-private struct RefusedSum {
-    let column: String
-    /// The incoming change.
-    let change: String
-    let sum: Value
-
-    /// nil for any other conflict, and if more than one column can be the one that was added.
-    init?(_ entry: JournalEntry) {
-        guard entry.kind == .check, entry.policy == "sum", let base = entry.base, let stored = entry.stored, let incoming = entry.incoming,
-            entry.columns.count == base.count, base.count == stored.count, base.count == incoming.count
-        else { return nil }
-        let columns = entry.columns.indices.filter { base[$0].number != incoming[$0].number && base[$0].number != stored[$0].number }
-        guard let index = columns.first, columns.count == 1 else { return nil }
-        self.init(entry.columns[index], base: base[index], stored: stored[index], incoming: incoming[index])
-    }
-
-    private init?(_ column: String, base: Value, stored: Value, incoming: Value) {
-        self.column = column
-        if case .integer(let base) = base, case .integer(let stored) = stored, case .integer(let incoming) = incoming {
-            let (change, isTooLarge) = incoming.subtractingReportingOverflow(base)
-            let (sum, overflows) = stored.addingReportingOverflow(change)
-            guard !isTooLarge, !overflows else { return nil }
-            (self.change, self.sum) = (String(change), .integer(sum))
-        } else {
-            guard let base = base.number, let stored = stored.number, let incoming = incoming.number else { return nil }
-            (change, sum) = ((incoming - base).description, .real(stored + incoming - base))
-        }
-    }
-}
-
-extension Value {
-    fileprivate var number: Double? {
-        switch self {
-        case .integer(let integer): Double(integer)
-        case .real(let real): real
-        case .null, .text, .blob: nil
         }
     }
 }

@@ -120,7 +120,7 @@ struct HistoryPrint: Sendable {
             parts[3] += " at position \(position), from \(name)"
         }
         if let author = replicas.author(of: transaction) { parts.append("by \(PrintableText.of(author))") }
-        if let context = transaction.contextName { parts.append("in \(PrintableText.of(context))") }
+        if let context = transaction.contextName { parts.append("(\(PrintableText.of(context)))") }
         return parts.joined(separator: "  ")
     }
 

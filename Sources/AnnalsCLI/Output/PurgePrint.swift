@@ -53,7 +53,13 @@ enum PurgePrint {
             lines.append("\(lost) of the conflict journal \(isDryRun ? "would be dropped" : "dropped")")
         }
         if !result.heldBackBy.isEmpty {
-            lines.append("older history is kept for \(names(result.heldBackBy)); annals consumers shows how far each has read")
+            let readers = result.heldBackBy.filter { $0 != HistoryConsumer.push }
+            if !readers.isEmpty {
+                lines.append("older history is kept for \(names(readers)); annals consumers shows how far each has read")
+            }
+            if readers.count < result.heldBackBy.count {
+                lines.append("older history is kept because it was not pushed: run annals sync")
+            }
         }
         if !result.stranded.isEmpty {
             lines.append("consumers that \(isDryRun ? "would have to start over" : "must start over"): \(names(result.stranded))")

@@ -22,6 +22,9 @@ enum StatusPrint {
                 status.endedTables.map { .object(["table": .text($0.table), "reason": .text($0.reason.message)]) }),
             "rowsWithNullKey": self.nullKeys(nullKeys), "transactions": .integer(status.transactions),
             "oldestToken": .text(status.oldestToken?.description), "latestToken": .text(status.latestToken?.description),
+            "incomplete": .array(
+                status.incomplete.map { .object(["table": .text($0.table), "before": .integer($0.before)]) }),
+            "unsentConflicts": .integer(status.unsentConflicts),
             "outbox": .integer(status.outbox), "relay": .text(replica?.relay), "space": .text(replica?.space.description),
             "replica": .text(replica?.replica.description), "name": .text(replica?.name),
             "position": replica.map { .integer($0.position.rawValue) } ?? .null,
@@ -89,6 +92,10 @@ enum StatusPrint {
             ("history", "\(Count.of(status.transactions, "transaction")), from \(oldest) to \(latest)"),
             ("keeps", "\(retention(status.retention))\(share(status.historyShare))"),
         ]
+        for table in status.incomplete {
+            let why = "another program rebuilt it or wrote to it without capture, and its rows before that are not known"
+            facts.append(("incomplete", "\(PrintableText.of(table.table)) before transaction \(table.before): \(why)"))
+        }
         if let text = status.external.flatMap({ line($0, of: status.transactions) }) { facts.insert(("external", text), at: 2) }
         if let replica = status.replica {
             let behind = replica.head > replica.position ? ", the relay reported \(replica.head)" : ""
@@ -115,7 +122,7 @@ enum StatusPrint {
             }
             if let problem = status.syncProblem {
                 let text = [problem.message, problem.commandHint ?? problem.hint].compactMap(\.self).joined(separator: ". ")
-                facts.append(("last sync", style(.red, "failed at \(Timestamp.text(problem.time)): \(PrintableText.of(text))")))
+                facts.append(("last sync", style(.red, "failed, first at \(Timestamp.text(problem.time)): \(PrintableText.of(text))")))
             }
             if status.isWaitingForMigration {
                 let text = "waiting for migration: a delete may affect rows of tables that this store does not have"
@@ -123,6 +130,7 @@ enum StatusPrint {
             }
             let waiting = status.unresolvedConflicts > 0 ? " (\(status.unresolvedConflicts) unresolved)" : ""
             facts.append(("conflicts", status.conflicts == 0 ? "none" : "\(status.conflicts)\(waiting)"))
+            if status.unsentConflicts > 0 { facts.append(("", SyncReport.unsent(status.unsentConflicts))) }
         } else {
             facts.append(("space", "not joined"))
         }

@@ -12,6 +12,7 @@ struct SyncReport: Sendable {
     func print(_ path: String, _ summary: SyncAgent.Summary, of store: Store) async {
         guard !json else { return console.print(Self.json(path, summary)) }
         console.print(Self.line(path, summary))
+        if summary.outbox > 0, let unsent = try? await store.unsentConflicts(), unsent > 0 { console.print("  \(Self.unsent(unsent))") }
         guard summary.lost > 0 else { return }
         let lines = (try? await Self.lost(summary, of: store)) ?? []
         for line in lines { console.print("  \(line)") }
@@ -20,6 +21,11 @@ struct SyncReport: Sendable {
     }
 
     private static let linesPerSync = 3
+
+    /// About conflicts of transactions that the relay has not accepted.
+    static func unsent(_ count: Int) -> String {
+        "\(Count.of(count, "conflict")) of transactions that were not sent: the conflicts are listed after the relay has accepted these"
+    }
 
     private static func lost(_ summary: SyncAgent.Summary, of store: Store) async throws -> [String] {
         guard let first = summary.firstConflict, let own = try await store.replicaState()?.replica else { return [] }

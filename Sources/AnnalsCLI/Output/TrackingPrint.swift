@@ -51,7 +51,8 @@ enum TrackingPrint {
             lines.append("its \(Count.of(table.recordedRows, "row")) from before tracking are recorded as inserted now")
         }
         if table.hasProvisionalKeys {
-            lines.append("its integer keys are provisional: a sync may change them until the relay has accepted their rows")
+            let why = "a sync may change them until the relay has accepted their rows"
+            lines.append("its integer keys are provisional if you sync this file: \(why)")
         }
         if table.rowsWithNullKey.count > 0 {
             lines.append("\(Count.of(table.rowsWithNullKey.count, "row")) with NULL in the key will not be synced")

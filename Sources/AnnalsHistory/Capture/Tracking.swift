@@ -54,7 +54,7 @@ public enum Tracking {
             try TransactionRecorder.recordExternal(db, environment)
             // History and the log have no rows of a table that is tracked only now. So its rows are recorded as inserted.
             let newest = try TransactionTable(db).newest()
-            let recordsRows = try newest != nil || StoreSchema.isReplica(db)
+            let recordsRows = try newest != nil || StoreSchema.isReplica(db) || !ConsumerTable.all(db).isEmpty
             let absence = try TrackingRule.absence(db)
             report.tables = try trackUnrecorded(db, selection, recordsRows: recordsRows)
             let filled = report.tables.filter(\.hadRows)
@@ -66,6 +66,10 @@ public enum Tracking {
                         guard let number, case .tracked(let id) = table.outcome else { return nil }
                         return UnknownRows(list: id, absent: absence(table.name), recorded: number)
                     }, db)
+                // Rows with NULL in the key are not recorded, so a reader would miss them.
+                for table in filled where table.rowsWithNullKey.count > 0 {
+                    if case .tracked(let id) = table.outcome { try Drift.expire([id], before: number ?? newest ?? 0, db) }
+                }
             }
             guard !isNew || report.tables.contains(where: \.isTracked) else { return try removeEverything(db) }
             try StoreSchema.noteSchemaVersion(db)

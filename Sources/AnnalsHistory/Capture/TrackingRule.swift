@@ -53,19 +53,30 @@ package enum TrackingRule {
     /// To be called after earlier writes were recorded, and before the tables are tracked.
     package static func absence(_ db: Database) throws -> (String) -> Int64? {
         guard let left = try StoreSchema.text(.tablesLeft, db), let changed = try StoreSchema.integer(.schemaChanged, db),
-            let names = try? JSONDecoder().decode(Set<String>.self, from: Data(left.utf8)),
-            // A missing name may be the earlier name of a table that was renamed.
-            try names.isSubset(of: untracked(db))
+            let pages = try? JSONDecoder().decode([String: Int64].self, from: Data(left.utf8))
         else { return { _ in nil } }
-        return { names.contains($0.foldedIdentifier) ? nil : changed }
+        // A table that is not there any more may have another name now. Its root page shows that, also if its name was used again.
+        let now = try untracked(db)
+        guard pages.allSatisfy({ now[$0.key] == $0.value }) else { return { _ in nil } }
+        return { pages[$0.foldedIdentifier] == nil ? changed : nil }
     }
 
-    private static func untracked(_ db: Database) throws -> Set<String> {
+    /// The root pages of all tables without history, by folded name.
+    package static func untracked(_ db: Database) throws -> [String: Int64] {
         let tracked = Set(try TrackedTable.fetchTracked(db).map(\.name.foldedIdentifier))
-        return try Set(SchemaReader(db).tableNames().map(\.foldedIdentifier)).subtracting(tracked)
+        var pages: [String: Int64] = [:]
+        for row in try Row.fetchAll(db, sql: "SELECT name, rootpage FROM main.sqlite_master WHERE type = 'table' AND rootpage > 0") {
+            let name: String = try row.value("name")
+            if !StoreSchema.isOwnName(name), !tracked.contains(name.foldedIdentifier) {
+                pages[name.foldedIdentifier] = try row.value("rootpage")
+            }
+        }
+        return pages
     }
 
-    private static func text(_ names: Set<String>) throws -> String {
-        String(decoding: try JSONEncoder().encode(names.sorted()), as: UTF8.self)
+    private static func text(_ pages: [String: Int64]) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return String(decoding: try encoder.encode(pages), as: UTF8.self)
     }
 }

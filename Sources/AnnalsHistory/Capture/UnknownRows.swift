@@ -6,6 +6,9 @@ package import GRDB
 
 /// The points of history at which the rows of some tables are not known.
 ///
+/// They are unknown before a program wrote to a table without capture; see `Drift`. Other tables keep their history. And they are
+/// unknown before a table with rows was tracked:
+///
 /// If a store with history begins to track a table that has rows, it records these rows as inserted. So every reader of history
 /// gets them, and no token expires. But the table was not empty before, as history seems to say. So `replay`, `diff` and `restore`
 /// refuse such a point. A table that was created after the last search for new tables did not exist at earlier points, which are
@@ -40,7 +43,7 @@ package struct UnknownRows: Codable, Hashable, Sendable {
 
     /// To be called when the column lists are deleted.
     package static func forget(_ lists: [Int64], _ db: Database) throws {
-        let entries = try load(db)
+        guard let entries = try StoreError.unlessCorrupt({ try load(db) }) else { return try save([], db) }
         let rest = entries.filter { !lists.contains($0.list) }
         if rest.count < entries.count { try save(rest, db) }
     }
@@ -57,25 +60,58 @@ package struct UnknownRows: Codable, Hashable, Sendable {
         return absent.map { (point.dividedTransaction ?? point.token.number) > $0 } ?? true
     }
 
-    /// - Parameter tables: the current names of the tables whose rows are wanted.
+    /// - Parameter tables: the current names of the tables whose rows are wanted; nil for all, also those that were dropped since.
     /// - Throws: `AnnalsError` with code `tokenExpired` if the rows of one of them are not known at a point.
-    package static func check(_ points: [HistoryPoint], tables: [String], operation: String, _ db: Database) throws {
+    package static func check(_ points: [HistoryPoint], tables: [String]?, operation: String, _ db: Database) throws {
+        let lists = try TrackedTable.fetchAll(db)
+        let tracked = Set(lists.filter { $0.state == .tracked }.map(\.name.foldedIdentifier))
+        let wanted = tables.map { Set($0.map(\.foldedIdentifier)) }
+        for list in lists {
+            guard let gap = list.gap, points.contains(where: { $0.token.number < gap }) else { continue }
+            guard wanted?.contains(list.name.foldedIdentifier) ?? true else { continue }
+            let isTracked = tracked.contains(list.name.foldedIdentifier)
+            let why = isTracked ? "another program rebuilt it or wrote to it without capture" : "it was dropped"
+            throw AnnalsError(
+                .tokenExpired, operation: operation, "the rows of \(list.name) are not known there: \(why), before transaction \(gap)",
+                hint: hint(gap, operation))
+        }
         let entries = try load(db).filter { entry in points.contains(where: entry.holds) }
         guard !entries.isEmpty else { return }
-        let wanted = Set(tables.map(\.foldedIdentifier))
-        let names = Dictionary(try TrackedTable.names(db).map { ($0.id, $0.name) }, uniquingKeysWith: { $1 })
+        let names = Dictionary(lists.map { ($0.id, $0.name) }, uniquingKeysWith: { $1 })
         for entry in entries {
-            guard let name = names[entry.list], wanted.contains(name.foldedIdentifier) else { continue }
+            guard let name = names[entry.list], (wanted ?? tracked).contains(name.foldedIdentifier) else { continue }
             throw AnnalsError(
                 .tokenExpired, operation: operation,
                 "the rows of \(name) are not known there: it had rows when it was tracked, in transaction \(entry.recorded)",
-                hint: "Name other tables, or a point from transaction \(entry.recorded) on")
+                hint: hint(entry.recorded, operation))
         }
+    }
+
+    private static func hint(_ number: Int64, _ operation: String) -> String {
+        operation == "replay"
+            ? "Use a point from transaction \(number) on; restore and diff can leave the table out"
+            : "Name other tables, or a point from transaction \(number) on"
+    }
+
+    /// The tracked tables to which a program wrote without capture, each with the transaction before which it did. Purged history does
+    /// not count.
+    package static func incomplete(_ db: Database, after horizon: Int64) throws -> [(table: String, before: Int64)] {
+        let lists = try TrackedTable.fetchAll(db)
+        let tracked = Set(lists.filter { $0.state == .tracked }.map(\.name.foldedIdentifier))
+        let gaps = lists.compactMap { list in list.gap.map { (list.name, $0) } }
+        let newest = Dictionary(gaps.filter { $1 > horizon && tracked.contains($0.foldedIdentifier) }, uniquingKeysWith: max)
+        return newest.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    /// Column lists whose rows in a transaction are only those that the table had already.
+    package static func lists(recordedIn number: Int64, _ db: Database) throws -> Set<Int64> {
+        Set(try load(db).filter { $0.recorded == number }.map(\.list))
     }
 
     /// - Throws: `AnnalsError` with code `rowNotFound` if the transaction only recorded rows that tables had already.
     package static func checkRevert(of number: Int64, _ db: Database) throws {
-        guard try load(db).contains(where: { $0.recorded == number }) else { return }
+        let recorded = try lists(recordedIn: number, db)
+        guard !recorded.isEmpty, try recorded.isSuperset(of: TransactionTable(db).lists(of: number)) else { return }
         throw AnnalsError(
             .rowNotFound, operation: "revert", "transaction \(number) recorded rows that a table had when it was tracked",
             hint: "It changed no row, so there is nothing to revert")

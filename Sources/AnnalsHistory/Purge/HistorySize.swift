@@ -33,8 +33,8 @@ package struct HistorySize {
     /// The size of a transaction and of a span, with their share of the page.
     private static let bytesPerTransaction = 100.0
     private static let bytesPerSpan = 16.0
-    /// A cell's pointer, length and rowid, and the length of the record's header.
-    private static let bytesPerCell = 8
+    /// A cell's pointer, and the length of the record's header. The cell's length and rowid are added.
+    private static let bytesPerCell = 3
 
     package init(_ db: Database) throws {
         self.db = db
@@ -55,18 +55,26 @@ package struct HistorySize {
         var sampled = Table(id: table.id, step: max(1, (last - first + samples) / samples), last: last)
         for id in stride(from: first, through: last, by: Int64.Stride(sampled.step)) {
             let size = try Int64.fetchOne(statement, arguments: [id]) ?? 0
-            sampled.samples.append((id, page.bytes(of: Int(size) + bytesPerCell)))
+            let cell = Int(size) + bytesPerCell + varint(size) + varint(id)
+            sampled.samples.append((id, page.bytes(of: cell)))
         }
         return sampled
     }
 
+    /// The length of a variable-length integer.
+    private static func varint(_ number: Int64) -> Int { number < 1 << 7 ? 1 : number < 1 << 14 ? 2 : number < 1 << 21 ? 3 : 4 }
+
     /// SQL for the size of a value in a record, including its type in the header.
     private static func stored(_ column: String) -> String {
-        """
-        CASE typeof(\(column)) WHEN 'null' THEN 1 WHEN 'real' THEN 9
-          WHEN 'integer' THEN CASE WHEN \(column) BETWEEN -128 AND 127 THEN 2 WHEN \(column) BETWEEN -2147483648 AND 2147483647 THEN 4 ELSE 8 END
-          ELSE length(CAST(\(column) AS BLOB)) + 2 END
-        """
+        let integers = [(7, 2), (15, 3), (23, 4), (31, 5), (47, 7)].map { bits, bytes in
+            "WHEN \(column) BETWEEN \(-(1 << bits)) AND \((1 << bits) - 1) THEN \(bytes)"
+        }
+        let length = "length(CAST(\(column) AS BLOB))"
+        return """
+            CASE typeof(\(column)) WHEN 'null' THEN 1 WHEN 'real' THEN 9
+              WHEN 'integer' THEN CASE WHEN \(column) IN (0, 1) THEN 1 \(integers.joined(separator: " ")) ELSE 9 END
+              ELSE \(length) + CASE WHEN \(length) < 58 THEN 1 WHEN \(length) < 8186 THEN 2 ELSE 3 END END
+            """
     }
 
     /// The size of the whole history in bytes.
@@ -78,6 +86,20 @@ package struct HistorySize {
     package func share() throws -> Double {
         let file = try Self.file(db)
         return file > 0 ? try min(1, total() / file) : 0
+    }
+
+    /// The size of what is not history, in bytes. The estimate of history can be larger than it is, so every other table and index counts
+    /// at least one page.
+    package func others() throws -> Double {
+        let history = [OwnTables.transactions, OwnTables.spans] + tables.map { StoreSchema.changesTable($0.id) }
+        let trees = try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT count(*) FROM main.sqlite_master
+                WHERE rootpage > 0 AND tbl_name NOT IN (\(history.map(SQL.literal).joined(separator: ", ")))
+                """)
+        let pageSize = try Int64.fetchOne(db, sql: "PRAGMA main.page_size") ?? 0
+        return try max(Self.file(db) - total(), Double((trees ?? 0) * pageSize))
     }
 
     /// The size of the transactions after a number, in bytes.

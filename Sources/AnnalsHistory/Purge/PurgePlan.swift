@@ -43,8 +43,7 @@ package struct PurgePlan {
         if let age = retention.minimumAge { number = try min(number, bounds.number(before: now - age.wholeMilliseconds, db)) }
         if let fraction = retention.fraction, number > bounds.oldest.number {
             let size = try HistorySize(db)
-            let others = try max(0, HistorySize.file(db) - size.total())
-            let room = fraction >= 1 ? Double.infinity : others * fraction / (1 - fraction)
+            let room = fraction >= 1 ? Double.infinity : try size.others() * fraction / (1 - fraction)
             number = try min(number, size.number(leaving: room, bounds))
         }
         return number
@@ -52,7 +51,7 @@ package struct PurgePlan {
 
     /// Limits the purge to the slowest live consumer, or lists the consumers that the purge passes.
     private mutating func yield(_ db: Database, _ bounds: HistoryBounds, _ mode: PurgeMode, _ push: Int64?, _ now: Int64) throws {
-        let passed = try ConsumerTable.all(db).filter { $0.number >= bounds.oldest.number && $0.number < number }
+        let passed = try ConsumerTable.all(db).filter { $0.number >= bounds.complete.number && $0.number < number }
         let wanted = number
         for entry in passed where mode == .respectingConsumers && !entry.hasLapsed(at: now) {
             heldBackBy.append(entry.consumer)

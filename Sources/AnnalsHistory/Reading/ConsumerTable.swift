@@ -61,7 +61,7 @@ package struct ConsumerTable {
                 .usage, operation: "consumers", "the name \(consumer.name) is reserved for what a joined store has not pushed yet",
                 hint: "Choose another name")
         }
-        try bounds.check(token)
+        try bounds.checkComplete(token)
         try createIfMissing()
         try db.execute(
             sql: """
@@ -73,7 +73,7 @@ package struct ConsumerTable {
     /// Moves a consumer forward, never back: a late acknowledgement changes nothing.
     package func acknowledge(_ name: String, _ token: HistoryToken, now: Int64) throws {
         let found = try entry(name)
-        try bounds.check(token)
+        try bounds.checkComplete(token)
         try db.execute(
             sql: "UPDATE main.annals_consumers SET number = ?, seen = ? WHERE name = ?",
             arguments: [max(found.number, token.number), now, name])
@@ -91,10 +91,14 @@ package struct ConsumerTable {
     /// - Throws: `AnnalsError` with code `consumerUnknown`, or `tokenExpired` if a purge deleted what it had not read.
     package func token(of name: String) throws -> HistoryToken {
         let entry = try entry(name)
-        guard entry.number >= bounds.oldest.number else {
+        guard entry.number >= bounds.complete.number else {
+            let isPurged = entry.number < bounds.oldest.number
             throw AnnalsError(
-                .tokenExpired, operation: "consumers", "history that the consumer \(name) had not read was purged",
-                hint: "Read the current rows and let the consumer start over; the oldest token is \(bounds.oldest)")
+                .tokenExpired, operation: "consumers",
+                isPurged
+                    ? "history that the consumer \(name) had not read was purged"
+                    : "a program wrote to a table without capture after the point up to which the consumer \(name) has read",
+                hint: "Read the current rows and let the consumer start over; the oldest token is \(bounds.complete)")
         }
         return try bounds.check(HistoryToken(number: entry.number, store: bounds.storeID))
     }
@@ -108,10 +112,10 @@ package struct ConsumerTable {
         {
             ConsumerStatus(
                 consumer: consumer, kind: kind, token: HistoryToken(number: number, store: bounds.storeID),
-                unread: bounds.latest.number - max(number, bounds.oldest.number), lastSeen: seen,
-                state: number < bounds.oldest.number ? .expired : hasLapsed ? .lapsed : .live)
+                unread: bounds.latest.number - max(number, bounds.complete.number), lastSeen: seen,
+                state: number < bounds.complete.number ? .expired : hasLapsed ? .lapsed : .live)
         }
-        let push = push.map { status(HistoryConsumer.push, .push, max($0, bounds.oldest.number), nil, false) }
+        let push = push.map { status(HistoryConsumer.push, .push, max($0, bounds.complete.number), nil, false) }
         return try [push].compactMap(\.self)
             + Self.all(db).map { status($0.consumer, .registered, $0.number, $0.lastSeen, $0.hasLapsed(at: now)) }
     }

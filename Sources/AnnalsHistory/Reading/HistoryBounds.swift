@@ -9,8 +9,11 @@ package import GRDB
 ///     let token = try bounds.resolve("2026-03-01T08:00:00Z", db)
 package struct HistoryBounds: Sendable {
     package let storeID: StoreID
-    /// The oldest point of the history.
+    /// The oldest point of the history: a purge deleted what is before. Purged rows need not be deleted yet.
     package let oldest: HistoryToken
+    /// The oldest point after which history has every change. Before it, a program wrote to some table without capture. A reader that
+    /// follows history learns this by an error; `UnknownRows` has the tables.
+    package let complete: HistoryToken
     package let latest: HistoryToken
 
     /// - Throws: `AnnalsError` with code `notTracked` if the database has no history.
@@ -20,7 +23,9 @@ package struct HistoryBounds: Sendable {
         }
         storeID = id
         let last = try TransactionTable(db).newest() ?? 0
-        oldest = HistoryToken(number: min(try Self.oldestNumber(db), last), store: id)
+        let horizon = try min(Purge.horizon(db), last)
+        oldest = HistoryToken(number: horizon, store: id)
+        complete = HistoryToken(number: try max(horizon, min(TrackedTable.newestGap(db) ?? 0, last)), store: id)
         latest = HistoryToken(number: last, store: id)
     }
 
@@ -29,13 +34,6 @@ package struct HistoryBounds: Sendable {
         guard let text = try StoreSchema.text(.storeID, db) else { return nil }
         guard let id = StoreID(text) else { throw Corruption(StoreSchema.Meta.storeID) }
         return id
-    }
-
-    /// The number after which no transaction and no raw change is missing. If a table's history starts again, its `gap` limits it.
-    /// The horizon limits it too, even if purged rows are not deleted yet.
-    private static func oldestNumber(_ db: Database) throws -> Int64 {
-        let gap = try TrackedTable.newestGap(db) ?? 0
-        return try max(gap, Purge.horizon(db))
     }
 
     /// Returns a token that is within this store's history.
@@ -54,6 +52,21 @@ package struct HistoryBounds: Sendable {
             throw AnnalsError(
                 .tokenUnknown, operation: "history", "the token \(token) is newer than this store's history",
                 hint: "The file may be an older copy; its latest token is \(latest)")
+        }
+        return token
+    }
+
+    /// Returns a token after which history has every change, so that a reader can follow it.
+    ///
+    /// - Throws: as `check`, and `tokenExpired` for a token before `complete`.
+    @discardableResult
+    package func checkComplete(_ token: HistoryToken) throws -> HistoryToken {
+        try check(token)
+        guard token.number >= complete.number else {
+            throw AnnalsError(
+                .tokenExpired, operation: "history",
+                "changes after the token \(token) are missing: a program wrote to a table without capture before \(complete)",
+                hint: "Read the current rows and continue from \(complete); without a token, all recorded transactions can be read")
         }
         return token
     }

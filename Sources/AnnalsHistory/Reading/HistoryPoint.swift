@@ -74,22 +74,21 @@ extension NetChanges {
     /// - Throws: `AnnalsError` with code `tokenExpired` if the time of one of its changes is not known.
     package func parts(after point: HistoryPoint) throws -> [Part] {
         guard let number = point.dividedTransaction, let moment = point.milliseconds else { return [] }
-        return try parts(of: number, after: moment, before: nil)
+        return try parts(of: number, sections(of: number), after: moment, before: nil)
     }
 
-    /// What a transaction wrote after a moment and before another one, in milliseconds since 1970.
+    /// What a transaction wrote to some of its tables after a moment and before another one, in milliseconds since 1970.
     ///
     /// - Throws: as `parts(after:)`.
-    package func parts(of number: Int64, after start: Int64?, before end: Int64?) throws -> [Part] {
+    package func parts(of number: Int64, _ sections: [Section], after start: Int64?, before end: Int64?) throws -> [Part] {
         try parts(
-            of: sections(of: number).compactMap { section in
+            of: sections.compactMap { section in
                 func last(upTo moment: Int64) throws -> Int64 {
                     if let last = try RawChangeReader.last(in: section, upTo: moment, db) { return last }
                     throw AnnalsError(
                         .tokenExpired, operation: "history",
-                        "the rows at \(ISODate.text(milliseconds: moment)) are not known: a change in transaction \(number) has no time",
-                        hint: "A REPLACE removed a row of another key, or a trigger hid a write. Use transaction \(number - 1) or \(number)"
-                    )
+                        "transaction \(number) cannot be divided: a change in it has no time",
+                        hint: "A REPLACE removed a row of another key, or a trigger hid a write. Use a point before or after it")
                 }
                 let first = try start.map { try max(last(upTo: $0) + 1, section.first) } ?? section.first
                 let final = try end.map { try min(last(upTo: $0 - 1), section.last) } ?? section.last

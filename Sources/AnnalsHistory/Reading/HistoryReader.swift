@@ -239,7 +239,7 @@ private struct Query {
     init(_ request: HistoryRequest, _ bounds: HistoryBounds, ids: [Int64]?, _ db: Database) throws {
         switch request.after {
         case nil: after = bounds.oldest.number
-        case .token(let token): after = try bounds.check(token).number
+        case .token(let token): after = try bounds.checkComplete(token).number
         case .moment(let moment): after = try bounds.token(atMilliseconds: moment, db, named: "the date").number
         }
         var terms = ["number > ?"]

@@ -11,6 +11,8 @@ package final class RebaseContext {
     /// For each table, by its name in the log: the highest integer key that is used, was ever used, or is wanted by the
     /// outbox.
     package var highestKeys: [String: Int64]
+    /// Cells with a writer on another replica that earlier transactions of the outbox changed in this rebase.
+    private var ownCells: [RowIdentities.ID: Set<Int>] = [:]
     private var policiesOfTables: [ObjectIdentifier: MergePolicies.Table] = [:]
 
     package init(
@@ -22,6 +24,18 @@ package final class RebaseContext {
         self.replica = replica
         self.relayTime = relayTime
         self.highestKeys = highestKeys
+    }
+
+    /// The writer on another replica of a cell's present value; nil if an earlier transaction of the outbox changed it.
+    func presentWriter(of columnIndex: Int, of rowID: RowIdentities.ID) -> WriteMark? {
+        ownCells[rowID]?.contains(columnIndex) == true ? nil : rowIdentities[rowID].writer(of: columnIndex)
+    }
+
+    /// To be called with each row that a rebased transaction changed.
+    func noteChange(of rowID: RowIdentities.ID, from before: [Value], to after: [Value]) {
+        for columnIndex in before.indices where before[columnIndex] != after[columnIndex] {
+            if rowIdentities[rowID].writer(of: columnIndex) != nil { ownCells[rowID, default: []].insert(columnIndex) }
+        }
     }
 
     /// Later transactions are rebased under these policies.

@@ -165,6 +165,9 @@ package final class RebasePlanner {
         let revivals = RevivalPlanner(state: state)
         for row in state.rows where row.after != nil && row.before != row.after {
             changes.append(RebasedChange(table: row.table, old: row.before, new: row.after, mark: revivals.mark(of: row)))
+            if let rowID = row.rowID, let before = row.before, let after = row.after {
+                context.noteChange(of: rowID, from: before, to: after)
+            }
         }
         let names = RebaseNames(state: state)
         names.note()

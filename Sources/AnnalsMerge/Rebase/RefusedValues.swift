@@ -58,7 +58,8 @@ struct RefusedValues {
     private func detailed(_ reason: Reason, _ outcome: ChangeOutcome, _ columns: [RequestedColumn]) -> Reason {
         guard reason.kind == .check, reason == .declared(.check), let number = outcome.row else { return reason }
         let policies = Set(columns.map { CellPlanner(state: state).policy(number, $0.columnIndex) }.filter(\.isCombining))
-        let marks = columns.compactMap { state.writer(of: $0.columnIndex, of: number) }
+        let rowID = state.rows[number].rowID
+        let marks = columns.compactMap { column in rowID.flatMap { state.context.presentWriter(of: column.columnIndex, of: $0) } }
         let policy = policies.count == 1 ? policies.first?.description : nil
         return Reason(kind: .check, policy: policy ?? reason.policy, mark: marks.max { $0.position < $1.position })
     }

@@ -78,7 +78,7 @@ package enum ConflictJournal {
             sql: """
                 INSERT INTO annals_conflicts (\(shared.joined(separator: ", "))) VALUES (\(placeholders))
                 ON CONFLICT (replica, transaction_id, number) DO UPDATE SET position = excluded.position,
-                    received_at = excluded.received_at, resolved = max(resolved, excluded.resolved)
+                    received_at = excluded.received_at, resolved = CASE excluded.resolved WHEN 0 THEN resolved ELSE excluded.resolved END
                 """)
         while let row = try rows.next() {
             try insert.execute(arguments: StatementArguments(shared.map { row[$0] as DatabaseValue }))

@@ -195,6 +195,11 @@ package enum Outbox {
         try Int.fetchOne(db.cachedStatement(sql: "SELECT count(*) FROM annals_outbox")) ?? 0
     }
 
+    /// The number of conflicts that transactions of the outbox carry. They get into the journal when the relay accepts the transactions.
+    package static func conflicts(_ db: Database) throws -> Int {
+        try Int.fetchOne(db.cachedStatement(sql: "SELECT total(journal) FROM annals_outbox")) ?? 0
+    }
+
     /// The sequence number of the oldest row; nil if there is none.
     static func first(_ db: Database) throws -> Int64? { try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox") }
 

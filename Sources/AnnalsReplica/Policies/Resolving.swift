@@ -67,11 +67,27 @@ package struct Resolving {
     /// The columns to write; nil if the row is to be deleted.
     private func decided(_ side: JournalEntry.Side?, _ values: [String: Value]) throws -> [String: Value]? {
         guard let side else { return values }
+        if side == .incoming, let sum = RefusedSum(entry), !values.keys.contains(where: { $0.isSameIdentifier(as: sum.column) }) {
+            throw isDifference(sum)
+        }
         guard let row = side == .stored ? entry.stored : entry.incoming else { return values.isEmpty ? nil : values }
         let columns = entry.columns.isEmpty ? table.columns.map(\.name) : entry.columns
         guard columns.count == row.count else { throw outdated }
         let decided = Dictionary(zip(columns, side == .incoming ? followed(columns, row) : row)) { $1 }
         return decided.merging(values) { $1 }
+    }
+
+    /// The value of the incoming side was the author's, from before the merge. It would undo every change of the others.
+    private func isDifference(_ sum: RefusedSum) -> AnnalsError {
+        let change = sum.changeText
+        return AnnalsError(
+            .usage, operation: "resolve",
+            "the incoming side of conflict \(conflict.id) is a change of \(sum.column) by \(change), and no value",
+            hint: "Nothing was changed. Add it with an UPDATE in SQL when the constraint allows it, or give the value in setting:",
+            commandHint: """
+                Nothing was changed. When the constraint allows it, run UPDATE \(table.name) SET \(sum.column) = \(sum.column) + (\(change)), or \
+                --set \(sum.column)=VALUE
+                """)
     }
 
     /// The values of a row as its author wrote them, with the current keys of the row and of its parents.

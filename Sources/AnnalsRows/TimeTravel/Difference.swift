@@ -116,7 +116,7 @@ package struct Difference {
                 let (first, last) = from.isAfter(to) ? (to, from) : (from, to)
                 let tables = try TrackedTables.load(db)
                 let chosen = try ChosenDifference(filter, tables, db)
-                let names = tables.entries.filter(chosen.holds).map(\.definition.name)
+                let names = filter == DifferenceFilter() ? nil : tables.entries.filter(chosen.holds).map(\.definition.name)
                 try UnknownRows.check([from, to], tables: names, operation: "diff", db)
                 let rows = try DifferenceFold(db, schema: SchemaCopy.target, changes: NetChanges(db, tables: tables), chosen: chosen)
                 try rows.add(after: first)

@@ -33,11 +33,13 @@ struct LaterWork {
     private let changes: NetChanges
     private let reader: HistoryReader
     private let undoes: (HistoryTransaction) -> Bool
+    private let parts: (Int64) throws -> [NetChanges.Part]
     private var watched: [Watched] = []
 
-    init(_ db: Database, _ changes: NetChanges, _ obstacles: RevertObstacles, undoes: @escaping (HistoryTransaction) -> Bool) throws {
+    init(_ db: Database, _ changes: NetChanges, _ obstacles: RevertObstacles, of source: any RevertSource) throws {
         self.changes = changes
-        self.undoes = undoes
+        undoes = { source.undoes($0) }
+        parts = { try source.laterParts(of: $0) ?? changes.parts(of: $0) }
         reader = try HistoryReader(db, tables: changes.tables)
         for (index, noted) in obstacles.noted.enumerated() {
             guard let entry = noted.entry, let oldest = noted.first.values.min() else { continue }
@@ -78,7 +80,7 @@ struct LaterWork {
     /// Those of the watched rows that a transaction inserted, deleted, or changed in their columns.
     private func changed(in number: Int64, _ indexes: [Int]) throws -> Set<Int> {
         var found: Set<Int> = []
-        for part in try changes.parts(of: number) {
+        for part in try parts(number) {
             let mine = indexes.filter { watched[$0].entry.id == part.entry.id }
             guard !mine.isEmpty else { continue }
             let rule = IdentityRule(part.entry.definition)

@@ -128,18 +128,24 @@ extension RevertRefusal {
     /// The error that names what is in the way.
     func error(_ subject: RevertSubject, _ obstacles: RevertObstacles, _ db: Database) throws -> AnnalsError {
         let because = "because rows were changed after it: \(obstacles.words)"
-        let first = try wordsToRevertFirst(db)
+        let first = try wordsToRevertFirst(subject, db)
+        let (leave, overwrite) = ("leaves these rows as they are", "overwrites later changes")
         return AnnalsError(
             .rowsDiffer, operation: subject.operation, "\(subject.cannot), \(because)",
-            hint: "Nothing was changed; \(first)force: true overwrites later changes",
-            commandHint: "Nothing was changed; \(first)--force overwrites later changes", underlying: self)
+            hint: "Nothing was changed; \(first)later: .keep \(leave), and later: .overwrite \(overwrite)",
+            commandHint: "Nothing was changed; \(first)--skip-changed \(leave), and --force \(overwrite)", underlying: self)
     }
 
-    private func wordsToRevertFirst(_ db: Database) throws -> String {
-        guard !transactions.isEmpty else { return "" }
+    private func wordsToRevertFirst(_ subject: RevertSubject, _ db: Database) throws -> String {
         if let rebase = transactions.first(where: { $0.origin == .rebase }) {
-            return "a rebase repeated this work, so revert its transaction \(rebase.number) instead, or "
+            return "this work was rebased in transaction \(rebase.number): revert that one, or see the conflicts if the work lost one, or "
         }
+        var transactions = transactions
+        if case .transaction(let number) = subject, let index = transactions.firstIndex(where: { $0.number == number }) {
+            transactions.remove(at: index)
+            if transactions.isEmpty { return "transaction \(number) itself wrote them again later: choose other moments, or " }
+        }
+        guard !transactions.isEmpty else { return "" }
         let named = try transactions.prefix(RevertLimits.transactionsInHint).map { transaction in
             let seconds = Double(transaction.timestamp.milliseconds(rounded: .down)) / 1_000
             let sql = "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ?, 'unixepoch')"

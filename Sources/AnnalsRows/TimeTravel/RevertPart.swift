@@ -25,6 +25,16 @@ public struct RevertPart: Hashable, Sendable {
     }
 }
 
+/// What a revert does with rows that were changed after what it undoes.
+public enum LaterChanges: Hashable, Sendable {
+    /// The revert is refused, and nothing is changed.
+    case refuse
+    /// These rows stay as they are, and the others are reverted.
+    case keep
+    /// Later changes of the same columns and rows are overwritten. A row that was deleted since stays deleted.
+    case overwrite
+}
+
 /// The moments between which a revert undoes what one transaction wrote; both are excluded. Times have milliseconds.
 ///
 /// Annals records the commits of programs that give no name together, as one transaction. With moments a revert undoes some of them.
@@ -47,8 +57,12 @@ public struct RevertMoments: Hashable, Sendable {
         guard let row = try TransactionTable(db).row(number) else { return }
         let hasAuthor = try row.value("author") as String? != nil
         guard try hasAuthor || row.value("origin") != TransactionOrigin.external.rawValue else { return }
+        let isImported = try row.value("origin") == TransactionOrigin.imported.rawValue
         throw AnnalsError(
-            .usage, operation: "revert", "transaction \(number) is one commit, so it has no moments within",
+            .usage, operation: "revert",
+            isImported
+                ? "transaction \(number) was written on another replica, and only that store has the times of its writes"
+                : "transaction \(number) is one commit, so it has no moments within",
             hint: "Only an external transaction without an author can be divided. Revert all of it, or a table or a row of it")
     }
 }

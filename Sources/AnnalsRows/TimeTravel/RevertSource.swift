@@ -14,8 +14,14 @@ protocol RevertSource: AnyObject {
     func forEach(_ visit: (TrackedTables.Entry, UndoneChange) throws -> Void) throws
     /// Whether the revert undoes a transaction, so that its changes are not in the way.
     func undoes(_ transaction: HistoryTransaction) -> Bool
+    /// What an undone transaction wrote after the undone changes; nil for any other transaction.
+    func laterParts(of number: Int64) throws -> [NetChanges.Part]?
     /// To be called at the end.
     func drop() throws
+}
+
+extension RevertSource {
+    func laterParts(of number: Int64) -> [NetChanges.Part]? { nil }
 }
 
 /// Words for messages.
@@ -43,6 +49,7 @@ enum RevertSubject: Hashable, Sendable {
 
 /// The changes of one transaction, as history has them.
 final class RevertedTransaction: RevertSource {
+    private let db: Database
     private let changes: NetChanges
     private let number: Int64
     private let table: TrackedTables.Entry?
@@ -51,11 +58,39 @@ final class RevertedTransaction: RevertSource {
     /// - Parameters:
     ///   - table: the only table whose changes are undone; nil for all.
     ///   - moments: the only changes that are undone; nil for all.
-    init(_ changes: NetChanges, _ number: Int64, of table: TrackedTables.Entry?, between moments: RevertMoments?) {
+    init(_ db: Database, _ changes: NetChanges, _ number: Int64, of table: TrackedTables.Entry?, between moments: RevertMoments?) {
+        self.db = db
         self.changes = changes
         self.number = number
         self.table = table
         (start, end) = (moments?.after.map(\.milliseconds), moments?.before.map(\.milliseconds))
+    }
+
+    private func parts() throws -> [NetChanges.Part] {
+        try start == nil && end == nil ? changes.parts(of: sections()) : changes.parts(of: number, sections(), after: start, before: end)
+    }
+
+    func laterParts(of number: Int64) throws -> [NetChanges.Part]? {
+        guard let end, number == self.number else { return nil }
+        return try changes.parts(of: number, sections(), after: end - 1, before: nil)
+    }
+
+    /// Without rows that a table had before it was tracked: the transaction did not insert them.
+    private func sections() throws -> [NetChanges.Section] {
+        let recorded = try UnknownRows.lists(recordedIn: number, db)
+        return try changes.sections(of: number).filter { section in
+            guard !recorded.contains(section.layout) else { return false }
+            return try table.map { try changes.translation(section.layout)?.entry.id == $0.id } ?? true
+        }
+    }
+
+    /// - Throws: `AnnalsError` with code `rowNotFound` if the transaction wrote nothing between the moments.
+    func checkMoments() throws {
+        guard start != nil || end != nil, try parts().isEmpty else { return }
+        throw AnnalsError(
+            .rowNotFound, operation: "revert", "transaction \(number) wrote nothing between these moments",
+            hint: "The steps of history have the times of its writes, in UTC",
+            commandHint: "annals history --steps prints the times of its writes. A date without an offset is in UTC")
     }
 
     var subject: RevertSubject { .transaction(number) }
@@ -68,8 +103,7 @@ final class RevertedTransaction: RevertSource {
     }
 
     func forEach(_ visit: (TrackedTables.Entry, UndoneChange) throws -> Void) throws {
-        let parts = try start == nil && end == nil ? changes.parts(of: number) : changes.parts(of: number, after: start, before: end)
-        for part in parts where table.map({ $0.id == part.entry.id }) ?? true {
+        for part in try parts() {
             // The rest of the transaction can be in the way.
             try changes.forEachRow(in: part) { try visit(part.entry, UndoneChange($0, end == nil ? number : number - 1)) }
         }
@@ -212,5 +246,9 @@ final class RestoredRows: RevertSource {
 
 extension Date {
     /// Since 1970.
-    fileprivate var milliseconds: Int64 { Int64(exactly: (timeIntervalSince1970 * 1_000).rounded()) ?? 0 }
+    fileprivate var milliseconds: Int64 {
+        let range = SchemaLimits.facts
+        guard !timeIntervalSince1970.isNaN else { return 0 }
+        return Int64(min(max((timeIntervalSince1970 * 1_000).rounded(), Double(range.lowerBound)), Double(range.upperBound)))
+    }
 }

@@ -9,8 +9,8 @@ package import GRDB
 /// not have (`RevertSource`).
 ///
 /// Every row is compared with the result of the changes before it is changed. If a later transaction changed the same column, or a
-/// row that the revert would delete or insert, this is an obstacle. The error names it with the later transactions, and only force
-/// overwrites it.
+/// row that the revert would delete or insert, this is an obstacle. The error names it with the later transactions. `LaterChanges` says
+/// whether such rows are kept or overwritten instead.
 ///
 /// There are two passes, because keys or unique values may have been swapped. The first pass removes the rows that were inserted or
 /// changed in this way. The second pass writes rows. Foreign keys and triggers are off, as when entries are applied: the changes hold
@@ -20,7 +20,7 @@ package final class Reverting {
     private let changes: NetChanges
     private let source: any RevertSource
     private let scope: RevertScope?
-    private let isForced: Bool
+    private let later: LaterChanges
     private var displaced: [(table: RowTable, rows: DisplacedRows)] = []
     private var obstacles = RevertObstacles()
     /// The transaction that gave a row another key, by the old identifier.
@@ -33,14 +33,16 @@ package final class Reverting {
     ///
     /// - Throws: `AnnalsError` with code `notTracked` or `usage` if the part does not fit the tables or the moments the transaction.
     package init(
-        _ db: Database, tables: TrackedTables, transaction number: Int64, part: RevertPart?, moments: RevertMoments?, isForced: Bool
+        _ db: Database, tables: TrackedTables, transaction number: Int64, part: RevertPart?, moments: RevertMoments?, later: LaterChanges
     ) throws {
         try moments?.check(number, db)
         let (session, changes) = (MergeSession(db, registry: tables), try NetChanges(db, tables: tables))
         let scope = try part.map { try RevertScope($0, session) }
         (self.session, self.changes, self.scope) = (session, changes, scope)
-        source = RevertedTransaction(changes, number, of: scope?.entry, between: moments)
-        self.isForced = isForced
+        let reverted = RevertedTransaction(db, changes, number, of: scope?.entry, between: moments)
+        try reverted.checkMoments()
+        source = reverted
+        self.later = later
     }
 
     /// A revert of the transactions of an author that a request selects.
@@ -48,7 +50,7 @@ package final class Reverting {
     /// - Throws: `AnnalsError` with code `rowNotFound` if there are none, `notTracked` or `usage` if the part does not fit the tables,
     ///   `tokenExpired` or `tokenUnknown`.
     package init(
-        _ db: Database, tables: TrackedTables, author: String, _ request: HistoryRequest, part: RevertPart?, isForced: Bool
+        _ db: Database, tables: TrackedTables, author: String, _ request: HistoryRequest, part: RevertPart?, later: LaterChanges
     ) throws {
         let (session, changes) = (MergeSession(db, registry: tables), try NetChanges(db, tables: tables))
         let scope = try part.map { try RevertScope($0, session) }
@@ -56,7 +58,7 @@ package final class Reverting {
         let work = try RevertedWork(db, changes, author: author, request, of: scope?.entry)
         source = work
         transactions = work.transactions
-        self.isForced = isForced
+        self.later = later
     }
 
     /// A restore of the rows that tables had at a point of history.
@@ -73,13 +75,13 @@ package final class Reverting {
             }
             return entry
         }
-        let restored = (names.isEmpty ? tables.entries : entries).map(\.definition.name)
+        let restored = names.isEmpty ? nil : entries.map(\.definition.name)
         try UnknownRows.check([point], tables: restored, operation: "restore", db)
         let rows = try RestoredRows(db, changes, to: point, of: names.isEmpty ? nil : entries)
         source = rows
-        (left, self.restored) = (rows.left, names.isEmpty ? nil : restored)
+        (left, self.restored) = (rows.left, restored)
         scope = nil
-        isForced = false
+        later = .refuse
     }
 
     private lazy var rebased = Result { try source.first.map { try RebasedRows(session.db, changes, after: $0) } }
@@ -124,7 +126,7 @@ package final class Reverting {
         }.sorted()
     }
 
-    private var mayWrite: Bool { isForced || obstacles.count == 0 }
+    private var mayWrite: Bool { later != .refuse || obstacles.count == 0 }
 
     private func forEachRow(counts: Bool, _ visit: (TrackedTables.Entry, RowTable, UndoneChange) throws -> Void) throws {
         var last: (id: Int64, table: RowTable)?
@@ -151,8 +153,11 @@ package final class Reverting {
                 if try isRenumbered(table, new, undone) { obstacles.note(entry, new, .deleted, columns: Array(new.indices), undone) }
                 return
             }
-            let later = Set(differing(row, new)).union(undone.interrupted)
-            if !later.isEmpty { obstacles.note(entry, row, .changed, columns: later.sorted(), undone) }
+            let changed = Set(differing(row, new)).union(undone.interrupted)
+            if !changed.isEmpty {
+                obstacles.note(entry, row, .changed, columns: changed.sorted(), undone)
+                guard later != .keep else { return }
+            }
             try table.delete(row)
             session.checks.noteGone(table, row)
             deletedFrom.insert(table.name)
@@ -186,8 +191,11 @@ package final class Reverting {
             obstacles.note(entry, new, .deleted, columns: changed, undone)
             return nil
         }
-        let later = Set(changed.filter { row[$0] != new[$0] && row[$0] != old[$0] }).union(undone.interrupted)
-        if !later.isEmpty { obstacles.note(entry, row, .changed, columns: later.sorted(), undone) }
+        let since = Set(changed.filter { row[$0] != new[$0] && row[$0] != old[$0] }).union(undone.interrupted)
+        if !since.isEmpty {
+            obstacles.note(entry, row, .changed, columns: since.sorted(), undone)
+            guard later != .keep else { return nil }
+        }
         var target = row
         for columnIndex in Set(changed).union(undone.interrupted) { target[columnIndex] = old[columnIndex] }
         return (row, target)
@@ -209,14 +217,20 @@ package final class Reverting {
             return try update(table, row, target)
         }
         guard let row = try table.row(table.key(of: old)) else {
-            if !undone.interrupted.isEmpty { obstacles.note(entry, old, .changed, columns: undone.interrupted.sorted(), undone) }
+            if !undone.interrupted.isEmpty {
+                obstacles.note(entry, old, .changed, columns: undone.interrupted.sorted(), undone)
+                guard later != .keep else { return }
+            }
             guard mayWrite else { return }
             try refusing(table, old) { try table.insert(old) }
             try session.checks.noteNew(table, old)
             count.note(NetChange(old: nil, new: old))
             return
         }
-        if row != old { obstacles.note(entry, row, .insertedAgain, columns: Array(row.indices), undone) }
+        if row != old {
+            obstacles.note(entry, row, .insertedAgain, columns: Array(row.indices), undone)
+            guard later != .keep else { return }
+        }
         if mayWrite { try update(table, row, old) }
     }
 
@@ -260,8 +274,7 @@ package final class Reverting {
                 .rowsDiffer, operation: subject.operation, "\(message) was changed, and such a row cannot be found again",
                 hint: "Nothing was changed; give the row a key, or name the other tables")
         }
-        let source = source
-        var work = try LaterWork(session.db, changes, obstacles) { source.undoes($0) }
+        var work = try LaterWork(session.db, changes, obstacles, of: source)
         return try work.refusal(obstacles).error(subject, obstacles, session.db)
     }
 

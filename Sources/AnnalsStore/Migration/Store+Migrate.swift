@@ -124,6 +124,8 @@ struct Migrating {
         let before = Set(try SchemaReader(db).tableNames().map(\.foldedIdentifier))
         let (taken, own) = (Set(try OwnObjects.taken(db)), try OwnObjects.all(db).filter { $0.type == "table" })
         let broken = try FileChecks(db: db).foreignKeys()
+        let present = Set(try StoreSchema.exists(db) ? TrackingRule.untracked(db).values.map { $0 } : [])
+        var begun: [Int64] = []
         let tables = RebuiltTables(db)
         let (value, number) = try TransactionRecorder.managedWrite(
             db, contextName: label, origin: .migration, step.environment
@@ -140,9 +142,11 @@ struct Migrating {
                     commandHint: "Use annals untrack for that; nothing was changed")
             }
             try tables.finish()
-            try track(notIn: before)
+            begun = try track(notIn: before).filter { present.contains($0.page) }.map(\.list)
             return value
         }
+        // The rows that the tables had before the migration are in its transaction.
+        if let number { try UnknownRows.add(begun.map { UnknownRows(list: $0, absent: nil, recorded: number) }, db) }
         if let number, !tables.drift.expired.isEmpty {
             try Drift.expire(tables.drift.expired, before: number, db)
             if !tables.drift.gaps.isEmpty { try UnverifiedRows.note(db) }
@@ -155,19 +159,28 @@ struct Migrating {
         }
     }
 
-    private func track(notIn before: Set<String>) throws {
-        guard try StoreSchema.exists(db) else { return }
+    /// Returns the column lists of tables that had rows, with the root pages of these tables.
+    private func track(notIn before: Set<String>) throws -> [(list: Int64, page: Int64)] {
+        guard try StoreSchema.exists(db) else { return [] }
         let names: [String]
         switch tracking {
-        case .none: return
+        case .none: return []
         case .named(let chosen): names = chosen
         case .all:
             let plan = try TrackingPlan(db, .all).entries.filter { !before.contains($0.name.foldedIdentifier) }
             names = plan.filter { if case .accepted = $0.verdict { true } else { false } }.map(\.name)
         }
-        guard !names.isEmpty else { return }
+        guard !names.isEmpty else { return [] }
+        let pages = try TrackingRule.untracked(db)
         let report = try Tracking.trackUnrecorded(db, .tables(names), recordsRows: true)
-        guard let refused = report.first(where: { !$0.isTracked }) else { return }
+        guard let refused = report.first(where: { !$0.isTracked }) else {
+            return report.compactMap { table in
+                guard table.hadRows, case .tracked(let id) = table.outcome, let page = pages[table.name.foldedIdentifier] else {
+                    return nil
+                }
+                return (id, page)
+            }
+        }
         throw AnnalsError(
             .schemaRefused, operation: "migrate", "the table \(refused.name) cannot be tracked",
             hint: "track(.all, options: .init(isDryRun: true)) reports the reason",

@@ -134,8 +134,8 @@ extension Store {
                     }
                 }
                 let bounds = try HistoryBounds(db)
-                let isPurged = token.map { $0.number < bounds.oldest.number } ?? false
-                if let token, mustHold || !isPurged { try bounds.check(token) }
+                let isPurged = token.map { $0.number < bounds.complete.number } ?? false
+                if let token, mustHold || !isPurged { try bounds.checkComplete(token) }
                 let hasExternal = try TransactionTable(db).has(.external, after: token?.number ?? bounds.latest.number)
                 let state = CommittedState(
                     token: bounds.latest, store: bounds.storeID.description, hasExternal: isPurged || hasExternal,

@@ -38,8 +38,13 @@ package struct KnownReplicas: Hashable, Sendable {
 
     /// The transaction's author. A replica gives its name as the author of transactions without one, so that name does not count.
     package func author(of transaction: HistoryTransaction) -> String? {
-        guard case .imported(let replica, _) = transaction.origin, transaction.author == names[replica] else { return transaction.author }
-        return nil
+        let name: String? =
+            switch transaction.origin {
+            case .imported(let replica, _): names[replica]
+            case .rebase: own
+            default: nil
+            }
+        return transaction.author == name ? nil : transaction.author
     }
 }
 
@@ -77,6 +82,11 @@ extension Store {
             guard try StoreSchema.isReplica(db) else { return (0, 0) }
             return try (ConflictJournal.count(db), ConflictJournal.waitingCount(db))
         }
+    }
+
+    /// The number of settled conflicts that get into the conflict journal when the relay accepts this store's transactions.
+    package func unsentConflicts() async throws -> Int {
+        try await read { db in try StoreSchema.isReplica(db) ? Outbox.conflicts(db) : 0 }
     }
 
     /// The names of the space's replicas, as far as this store knows them; empty for a store that is not joined.
@@ -124,8 +134,8 @@ extension Store {
 
 /// The result of resolving a conflict.
 public enum ConflictSettlement: Sendable, Hashable {
-    /// The row was changed to the requested values.
-    case changed
+    /// The row was changed to the requested values, by the transaction with this number.
+    case changed(transaction: Int64)
     /// The row had the requested values already. The conflict now counts as resolved.
     case agreed
     /// The row had the requested values already, and the conflict was resolved before. Nothing was changed.
@@ -183,7 +193,7 @@ extension Store {
             let decisions = UserDecisions(resolutions: [ConflictResolution(conflict: conflict.name, choice: choice)])
             try filler.append(decisions, with: number, as: step.identities.next(), time: step.tick(), author: author)
             try decisions.apply(db)
-            return number == nil ? .agreed : .changed
+            return number.map { .changed(transaction: $0) } ?? .agreed
         }
     }
 }

@@ -17,6 +17,8 @@ public struct StoreStatus: Sendable {
     public var transactions: Int64 = 0
     /// nil if the database has no history.
     public var oldestToken: HistoryToken?
+    /// The tables whose history lacks changes.
+    public var incomplete: [IncompleteTable] = []
     public var latestToken: HistoryToken?
     /// How coarse history is because other programs' commits are grouped; nil if the database has no history.
     public var external: ExternalHistory?
@@ -45,6 +47,8 @@ public struct StoreStatus: Sendable {
     public var syncProblem: SyncProblem?
     /// The number of entries in the conflict journal, and of those that wait for a person.
     public var conflicts = 0
+    /// Settled conflicts of transactions in the outbox. They get into the journal when the relay accepts the transactions.
+    public var unsentConflicts = 0
     public var unresolvedConflicts = 0
     /// How much history the store keeps by itself.
     public var retention = HistoryRetention.all
@@ -61,6 +65,7 @@ public struct StoreStatus: Sendable {
         let bounds = try HistoryBounds(db)
         oldestToken = bounds.oldest
         latestToken = bounds.latest
+        incomplete = try UnknownRows.incomplete(db, after: bounds.oldest.number).map(IncompleteTable.init)
         transactions = bounds.latest.number - bounds.oldest.number
         external = try ExternalHistory(db, bounds)
         retention = try Retention.load(db)
@@ -83,6 +88,18 @@ public struct StoreStatus: Sendable {
         syncProblem = try SyncProblem.load(db)
         isWaitingForMigration = try MigrationBarrier(db).first() != nil
         conflicts = try ConflictJournal.count(db)
+        unsentConflicts = try Outbox.conflicts(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)
+    }
+}
+
+/// A table to which another program wrote without capture, for example because a migration tool rebuilt it.
+public struct IncompleteTable: Hashable, Sendable {
+    public var table: String
+    /// The changes were made before this transaction. The rows at earlier points are not known.
+    public var before: Int64
+
+    init(table: String, before: Int64) {
+        (self.table, self.before) = (table, before)
     }
 }

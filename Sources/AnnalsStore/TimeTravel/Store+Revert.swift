@@ -12,7 +12,7 @@ public struct RevertOutcome: Hashable, Sendable {
     public var number: Int64?
     /// The numbers of inserted, updated and deleted rows.
     public var rows: DifferenceCount
-    /// The number of rows for which `force` overwrote later changes, or that could not be restored.
+    /// The number of rows with later changes that were kept or overwritten, as `LaterChanges` says.
     public var forced: Int
     /// The number of reverted transactions.
     public var transactions = 1
@@ -47,23 +47,23 @@ extension Store {
     ///   - part: the table, row or columns to undo; nil for the whole transaction.
     ///   - moments: undoes only what the transaction wrote between them, if it holds several commits of other programs.
     ///   - author: the author in history.
-    ///   - force: overwrites later changes of the same columns and rows. A row that was deleted since stays deleted.
+    ///   - later: what happens to rows that were changed since.
     ///   - isTrial: performs everything, and then rolls it back.
     ///   - visit: called with each row that the revert changes, before and after, also in a trial. No program can write while it
     ///     runs. An error that it throws ends the revert, and nothing is changed.
     /// - Throws: `AnnalsError`; nothing is changed then. `rowsDiffer` if later changes would be lost, with a `RevertRefusal` that
-    ///   names the rows and the later transactions; `constraint` if the rows would violate one, with or without `force`;
+    ///   names the rows and the later transactions; `constraint` if the rows would violate one, also if later changes are overwritten;
     ///   `rowNotFound` if the transaction did not change the part; `notTracked` or `usage` if the part does not fit the tables or the moments the
     ///   transaction; `tokenExpired` or `tokenUnknown` if history does not have the transaction.
     @discardableResult
     public func revert(
-        transaction number: Int64, part: RevertPart? = nil, moments: RevertMoments? = nil, author: String? = nil, force: Bool = false,
-        isTrial: Bool = false, visit: (@Sendable (HistoryChange) throws -> Void)? = nil
+        transaction number: Int64, part: RevertPart? = nil, moments: RevertMoments? = nil, author: String? = nil,
+        later: LaterChanges = .refuse, isTrial: Bool = false, visit: (@Sendable (HistoryChange) throws -> Void)? = nil
     ) async throws -> RevertOutcome {
         try await reverting(RevertRun(author: author, isTrial: isTrial, visit: visit)) { db, tables in
             let token = try HistoryBounds(db).tokenOfHeld(number)
             try UnknownRows.checkRevert(of: number, db)
-            let reverting = try Reverting(db, tables: tables, transaction: number, part: part, moments: moments, isForced: force)
+            let reverting = try Reverting(db, tables: tables, transaction: number, part: part, moments: moments, later: later)
             return (reverting, "revert of \(token)", "transaction \(number) cannot be reverted")
         }
     }
@@ -75,7 +75,7 @@ extension Store {
     ///
     /// Transactions that other replicas made under the author's name count too. Their effects are undone together: a row that the
     /// author inserted and deleted again is left as it is. What others wrote after the author is protected as in
-    /// `revert(transaction:part:moments:author:force:isTrial:visit:)`. If others changed a column between two changes of the author, the
+    /// `revert(transaction:part:moments:author:later:isTrial:visit:)`. If others changed a column between two changes of the author, the
     /// column is in the way, too. The changes are gathered in a temporary database on disk.
     ///
     /// - Parameters:
@@ -84,7 +84,7 @@ extension Store {
     ///   - end: the point before which they end, which is excluded; nil for the latest transaction and those before.
     ///   - part: the table, row or columns to undo; nil for everything.
     ///   - author: the author of the new transaction.
-    ///   - force: overwrites changes of others.
+    ///   - later: what happens to rows that others changed.
     ///   - isTrial: performs everything, and then rolls it back.
     ///   - visit: called with each row that the revert changes, before and after.
     /// - Throws: `AnnalsError`; nothing is changed then. `rowNotFound` if the author has no transaction there; otherwise as for one
@@ -92,19 +92,20 @@ extension Store {
     @discardableResult
     public func revert(
         by name: String, after start: HistoryToken? = nil, before end: HistoryToken? = nil, part: RevertPart? = nil,
-        author: String? = nil, force: Bool = false, isTrial: Bool = false, visit: (@Sendable (HistoryChange) throws -> Void)? = nil
+        author: String? = nil, later: LaterChanges = .refuse, isTrial: Bool = false,
+        visit: (@Sendable (HistoryChange) throws -> Void)? = nil
     ) async throws -> RevertOutcome {
         let request = HistoryRequest(after: start).before(end)
-        return try await revert(request, by: name, part: part, author: author, force: force, isTrial: isTrial, visit: visit)
+        return try await revert(request, by: name, part: part, author: author, later: later, isTrial: isTrial, visit: visit)
     }
 
     /// - Parameter request: the range of the transactions.
     package func revert(
-        _ request: HistoryRequest, by name: String, part: RevertPart? = nil, author: String? = nil, force: Bool = false,
+        _ request: HistoryRequest, by name: String, part: RevertPart? = nil, author: String? = nil, later: LaterChanges = .refuse,
         isTrial: Bool = false, visit: (@Sendable (HistoryChange) throws -> Void)? = nil
     ) async throws -> RevertOutcome {
         try await reverting(RevertRun(author: author, isTrial: isTrial, visit: visit)) { db, tables in
-            let reverting = try Reverting(db, tables: tables, author: name, request, part: part, isForced: force)
+            let reverting = try Reverting(db, tables: tables, author: name, request, part: part, later: later)
             return (reverting, "revert of the work of \(name)", "the work of \(name) cannot be reverted")
         }
     }

@@ -57,14 +57,14 @@ struct LawChecks {
     private func replay() throws -> [Finding] {
         let bounds = try HistoryBounds(db)
         let before = try StoreDigest.rows(db, schema: SchemaCopy.target, tables: definitions)
-        for number in stride(from: bounds.latest.number, to: bounds.oldest.number, by: -1) {
+        for number in stride(from: bounds.latest.number, to: bounds.complete.number, by: -1) {
             try copy.move(.back, through: number)
             try progress()
         }
         // Undoing compares the new values in history with the rows. So it also compares the newest values with the store.
         let findings = take(.rows) { "\($0.message): the rows differ from history" }
         guard findings.isEmpty else { return findings }
-        for number in stride(from: bounds.oldest.number + 1, through: bounds.latest.number, by: 1) {
+        for number in stride(from: bounds.complete.number + 1, through: bounds.latest.number, by: 1) {
             try copy.move(.forth, through: number)
             try progress()
         }

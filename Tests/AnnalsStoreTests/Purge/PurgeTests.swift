@@ -226,6 +226,24 @@ struct PurgeTests {
         }
     }
 
+    @Test("By share: history that is almost the whole file keeps the share")
+    func smallShare() async throws {
+        let file = try TemporaryFile()
+        try file.shell(
+            """
+            CREATE TABLE t(id INTEGER PRIMARY KEY, a INTEGER, b TEXT);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO t SELECT i, i, 'x' FROM n
+            """)
+        let store = try Store(path: file.path)
+        _ = try await store.track(.all)
+        for _ in 0..<60 { try await store.write { db in try db.execute(sql: "UPDATE t SET a = a + 1") } }
+        let before = try await store.status().historyShare ?? 0
+        #expect(before > 0.9 && before < 1, "\(before)")
+        _ = try await store.purge(HistoryRetention.untilConsumed.whenHistoryFraction(ofStoreExceeds: 0.9))
+        let left = try await store.status()
+        #expect(left.transactions > 5 && left.transactions < 60, "\(left.transactions)")
+    }
+
     @Test("By share: no more goes than brings history down to it")
     func byShare() async throws {
         let shop = try PurgedStore("CREATE TABLE doc(id INTEGER PRIMARY KEY, body BLOB)")

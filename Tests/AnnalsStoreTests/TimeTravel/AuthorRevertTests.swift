@@ -55,7 +55,7 @@ struct AuthorRevertTests {
         try await shop.write("Cy", "UPDATE customer SET city = 'later' WHERE id = 1")
         let later = try await shop.refusal { try await shop.store.revert(by: "Ann") }?.underlying as? RevertRefusal
         #expect(later?.transactions.map(\.author) == ["Cy", "Bo"])
-        #expect(try await shop.store.revert(by: "Ann", force: true).forced == 1)
+        #expect(try await shop.store.revert(by: "Ann", later: .overwrite).forced == 1)
         #expect(try await shop.texts("SELECT city || name FROM customer WHERE id = 1") == ["beforeVera"])
     }
 

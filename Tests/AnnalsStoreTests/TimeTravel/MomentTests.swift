@@ -121,7 +121,7 @@ struct MomentTests {
         let error = await #expect(throws: AnnalsError.self) { try await store.revert(transaction: number, moments: moments) }
         #expect(error?.code == .rowsDiffer)
         #expect((error?.underlying as? RevertRefusal)?.transactions.map(\.number) == [number], "\(error?.description ?? "")")
-        try await store.revert(transaction: number, moments: moments, force: true)
+        try await store.revert(transaction: number, moments: moments, later: .overwrite)
         #expect(try file.file.shell("SELECT count(*) FROM u") == "0\n")
     }
 

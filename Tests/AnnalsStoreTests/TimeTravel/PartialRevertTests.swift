@@ -143,7 +143,8 @@ struct RevertRefusalTests {
         #expect(obstacle.table == "customer" && obstacle.key == [.integer(1)] && obstacle.reason == .changed)
         #expect(obstacle.columns == ["city"] && obstacle.transactions.map(\.author) == ["Ed", "Cy"])
         #expect(error?.hint?.hasPrefix("Nothing was changed; revert 5 (by Ed, ") == true)
-        #expect(error?.hint?.contains(", 3 (by Cy, ") == true && error?.hint?.contains("first, in this order, or force: true") == true)
+        let keeps = "first, in this order, or later: .keep leaves these rows"
+        #expect(error?.hint?.contains(", 3 (by Cy, ") == true && error?.hint?.contains(keeps) == true)
         for transaction in refusal.transactions { try await shop.store.revert(transaction: transaction.number) }
         #expect(try await shop.store.revert(transaction: 1).rows.updated == 1)
         #expect(try await shop.texts("SELECT city FROM customer") == ["Lyon", "other row"])

@@ -17,13 +17,22 @@ struct RevertTests {
         try await Shop(Shop.schema)
     }
 
+    @Test func `rows with later changes can be kept while the rest is reverted`() async throws {
+        let shop = try await shop()
+        try await shop.write("UPDATE customer SET city = 'x'")
+        try await shop.write("UPDATE customer SET city = 'mended' WHERE id = 2")
+        let outcome = try await shop.store.revert(transaction: 1, later: .keep)
+        #expect(outcome.forced == 1 && outcome.rows.updated == 1)
+        #expect(try await shop.texts("SELECT city FROM customer ORDER BY id") == ["Lyon", "mended"])
+    }
+
     private func expectRefusal(
         _ shop: Shop, _ number: Int64, _ code: AnnalsError.Code, _ words: String, force: Bool = false,
         location: SourceLocation = #_sourceLocation
     ) async throws {
         let before = try await shop.rows()
         let error = await #expect(throws: AnnalsError.self, sourceLocation: location) {
-            try await shop.store.revert(transaction: number, force: force)
+            try await shop.store.revert(transaction: number, later: force ? .overwrite : .refuse)
         }
         #expect(error?.code == code, "\(String(describing: error))", sourceLocation: location)
         #expect(error?.message.contains(words) == true, "\(String(describing: error))", sourceLocation: location)
@@ -56,7 +65,7 @@ struct RevertTests {
         #expect(try await shop.store.revert(transaction: 1, isTrial: true).rows.updated == 2)
         try await shop.write("UPDATE customer SET city = 'Bonn' WHERE id = 2")
         try await expectRefusal(shop, 1, .rowsDiffer, "id = 2 of customer (city)")
-        #expect(try await shop.store.revert(transaction: 1, force: true).forced == 1)
+        #expect(try await shop.store.revert(transaction: 1, later: .overwrite).forced == 1)
         #expect(try await shop.store.read { try String.fetchAll($0, sql: "SELECT name || city FROM customer") } == ["EvaLyon", "LuisCork"])
     }
 
@@ -68,7 +77,7 @@ struct RevertTests {
             "DELETE FROM customer WHERE id = 2; INSERT INTO invoice VALUES(2, NULL, 7); UPDATE customer SET city = 'x' WHERE id = 3")
         try await expectRefusal(
             shop, 1, .rowsDiffer, "id = 3 of customer (city); id = 2 of customer was deleted; id = 2 of invoice was inserted again")
-        #expect(try await shop.store.revert(transaction: 1, force: true).forced == 3)
+        #expect(try await shop.store.revert(transaction: 1, later: .overwrite).forced == 3)
         #expect(
             try await shop.store.read { try String.fetchAll($0, sql: "SELECT customer || ' ' || total FROM invoice") } == ["1 5", "1 6"])
         #expect(try await shop.store.read { try Int.fetchAll($0, sql: "SELECT id FROM customer") } == [1])
@@ -89,7 +98,8 @@ struct RevertTests {
         try await shop.write("UPDATE customer SET email = 'w@' WHERE id = 1")
         try await shop.write("UPDATE customer SET email = 'v@' WHERE id = 2")
         try await expectRefusal(
-            shop, 1, .constraint, "id = 1 of customer cannot get its earlier values: UNIQUE constraint failed: customer.email", force: true)
+            shop, 1, .constraint, "id = 1 of customer cannot get its earlier values: UNIQUE constraint failed: customer.email",
+            force: true)
         try await shop.write("INSERT INTO customer(id) VALUES(5)")
         try await shop.write("INSERT INTO invoice VALUES(9, 5, 1)")
         try await expectRefusal(
@@ -176,7 +186,7 @@ struct RevertTests {
         try await expectRefusal(shop, 7, .tokenUnknown, "history has no transaction 7")
         try await expectRefusal(shop, 0, .tokenUnknown, "history has no transaction 0")
         try await shop.write("UPDATE customer SET city = 'y'")
-        try shop.file.shell("UPDATE annals_tables SET gap = 1;")
+        try shop.file.shell("INSERT INTO annals_meta VALUES('purged', 1)")
         try await expectRefusal(shop, 1, .tokenExpired, "history has no transaction 1")
     }
 
@@ -184,7 +194,7 @@ struct RevertTests {
         let shop = try await Shop("CREATE TABLE loose(a, b, PRIMARY KEY(a, b)); INSERT INTO loose VALUES(1, 1);")
         try await shop.write("INSERT INTO loose VALUES(NULL, 2); DELETE FROM loose WHERE a = 1")
         try await expectRefusal(shop, 1, .rowsDiffer, "a row of loose with NULL in its key")
-        try await shop.store.revert(transaction: 1, force: true)
+        try await shop.store.revert(transaction: 1, later: .overwrite)
         #expect(try await shop.store.read { try Int.fetchAll($0, sql: "SELECT b FROM loose ORDER BY b") } == [1, 2])
     }
 

@@ -21,6 +21,11 @@ struct UnknownRowsTests {
         return (file, store)
     }
 
+    private func transactions(_ store: Store) async throws -> [HistoryTransaction] {
+        _ = try await store.latestToken()
+        return try await store.read { db in try HistoryReader(db).transactions(HistoryRequest()) }
+    }
+
     private func expectUnknown(_ name: String, _ body: () async throws -> Void) async {
         await #expect {
             try await body()
@@ -62,7 +67,7 @@ struct UnknownRowsTests {
         let (file, store) = try await store()
         try await store.track(.tables(["old"]))
         await #expect {
-            try await store.revert(transaction: 3, force: true)
+            try await store.revert(transaction: 3, later: .overwrite)
         } throws: {
             ($0 as? AnnalsError)?.code == .rowNotFound && "\($0)".contains("recorded rows that a table had")
         }
@@ -121,5 +126,86 @@ struct UnknownRowsTests {
         try file.shell("ALTER TABLE django_migrations RENAME TO steps")
         try await store.track(.all)
         await expectUnknown("steps") { try await store.restore(to: store.token(named: "1"), isTrial: true) }
+    }
+
+    @Test func aRenamedTableIsRecognizedIfItsNameIsUsedAgain() async throws {
+        let (file, store) = try await store(tracking: .all)
+        try file.shell("CREATE TABLE django_migrations(id INTEGER PRIMARY KEY); INSERT INTO django_migrations VALUES(1)")
+        try await store.track(.all)
+        try await store.write { db in try db.execute(sql: "UPDATE a SET x = 'y' WHERE id = 1") }
+        try file.shell(
+            "ALTER TABLE django_migrations RENAME TO steps; CREATE TABLE django_migrations(id INTEGER PRIMARY KEY)")
+        try await store.track(.all)
+        await expectUnknown("steps") { try await store.restore(to: store.token(named: "1"), isTrial: true) }
+    }
+
+    @Test func aMigrationThatBeginsToTrackATableLeavesItsRowsToo() async throws {
+        let (file, store) = try await store()
+        let first = try await store.token(named: "1")
+        try await store.migrate(label: "v2", tracking: .named(["old"])) { db in
+            try db.execute(sql: "CREATE TABLE unrelated(a); UPDATE a SET x = 'm' WHERE id = 1")
+        }
+        await expectUnknown("old") { try await store.restore(to: first) }
+        try await store.revert(transaction: 3)
+        #expect(try file.shell("SELECT count(*) FROM old; SELECT x FROM a WHERE id = 1") == "1\nx\n")
+        #expect(try await store.verify() == [])
+    }
+
+    @Test func rowsWithNullInTheirKeyAreNotRecordedSoTokensExpire() async throws {
+        let file = try TemporaryFile()
+        try file.shell(
+            "CREATE TABLE a(id INTEGER PRIMARY KEY, x); CREATE TABLE n(k TEXT PRIMARY KEY); INSERT INTO n VALUES(NULL), (NULL)")
+        let store = try Store(path: file.path)
+        _ = try await store.track(.tables(["a"]))
+        try await store.register("index")
+        try await store.write { db in try db.execute(sql: "INSERT INTO a VALUES(1, 'x')") }
+        try await store.track(.tables(["n"]))
+        await #expect { try await store.unread(by: "index") } throws: { ($0 as? AnnalsError)?.code == .tokenExpired }
+    }
+
+    @Test func aConsumerOfAStoreWithoutTransactionsGetsTheRows() async throws {
+        let file = try TemporaryFile()
+        try file.shell("CREATE TABLE a(id INTEGER PRIMARY KEY); CREATE TABLE old(id INTEGER PRIMARY KEY); INSERT INTO old VALUES(1)")
+        let store = try Store(path: file.path)
+        _ = try await store.track(.tables(["a"]))
+        try await store.register("index")
+        try await store.track(.tables(["old"]))
+        #expect(try await store.unread(by: "index").map(\.tables) == [["old"]])
+    }
+
+    // MARK: A table that another program rebuilt
+
+    @Test func otherTablesKeepTheirHistoryWhenOneIsRebuilt() async throws {
+        let file = try TemporaryFile()
+        try file.shell(
+            "CREATE TABLE a(id INTEGER PRIMARY KEY, x); CREATE TABLE b(id INTEGER PRIMARY KEY, x); INSERT INTO b VALUES(1, 'x')")
+        let store = try Store(path: file.path)
+        _ = try await store.track(.all)
+        try await store.register("index")
+        try await store.write(author: "Ann") { db in try db.execute(sql: "INSERT INTO a VALUES(1, 'x')") }
+        try await store.write { db in try db.execute(sql: "UPDATE a SET x = 'y'; UPDATE b SET x = 'y'") }
+        try file.shell(
+            """
+            CREATE TABLE new(id INTEGER PRIMARY KEY, x, y NOT NULL DEFAULT 0); INSERT INTO new(id, x) SELECT id, x FROM b;
+            DROP TABLE b; ALTER TABLE new RENAME TO b;
+            """)
+        let all = try await transactions(store)
+        #expect(all.map(\.number) == [1, 2, 3])
+        let status = try await store.status()
+        #expect(status.incomplete.map(\.table) == ["b"] && status.incomplete.map(\.before) == [3] && status.transactions == 3)
+        let blame = try await store.blame(table: "a", key: [.integer(1)])
+        #expect(blame.columns.count == 2 && blame.columns.allSatisfy { if case .transaction = $0.writer { true } else { false } })
+        let first = try await store.token(named: "1")
+        await expectUnknown("b") { try await store.restore(to: first) }
+        await expectUnknown("b") { _ = try await store.replay(to: first, output: file.path + ".replayed") }
+        #expect(try await store.restore(to: first, tables: ["a"], isTrial: true).rows.updated == 1)
+        #expect(try await store.diff(from: first, to: store.latestToken(), only: DifferenceFilter(tables: ["a"])).count == 1)
+        // A reader that follows history would miss the writes without capture.
+        await #expect { try await store.unread(by: "index") } throws: { ($0 as? AnnalsError)?.code == .tokenExpired }
+        await #expect { try await store.historyCount(HistoryRequest(after: first)) } throws: { ($0 as? AnnalsError)?.code == .tokenExpired }
+        #expect(try await store.verify() == [])
+        // A purge does not take more than it is told.
+        #expect(try await store.deleteHistory(before: try await store.token(named: "2"), mode: .force).transactions == 1)
+        #expect(try await transactions(store).map(\.number) == [2, 3])
     }
 }
