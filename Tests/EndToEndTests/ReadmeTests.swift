@@ -123,6 +123,8 @@ struct ReadmeTests {
         try await Workshop.with { shop in
             let outcome = try await Self.run(commands.flatMap { try page.commands(in: $0) }, in: shop)
             #expect(outcome.status == 0, "\(outcome.errors)")
+            // The last commands list the writes of one cell only.
+            #expect(outcome.lines.suffix(4).map { $0.contains("price 3") || $0.hasPrefix("#") } == [true, true, true, true])
             for text in ["bob", "price 300 → 350", "price 350 → 30", "name 'Coffee' → 'Espresso'"] {
                 #expect(outcome.output.contains(text), "\(text): \(outcome.output)")
             }

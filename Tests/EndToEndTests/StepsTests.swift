@@ -47,6 +47,26 @@ struct StepsTests {
         }
     }
 
+    @Test func `history lists the changes of one row, of a column, or of one cell`() async throws {
+        try await Workshop.withTrackedShop { shop in
+            for sql in ["city = 'Rome' WHERE id = 1", "name = 'N' WHERE id = 1", "city = 'x' WHERE id = 2"] {
+                try await shop.write("UPDATE customer SET \(sql);")
+            }
+            func numbers(_ arguments: String...) async throws -> [Int?] {
+                let outcome = try await Program.run(
+                    Workshop.annals, ["history", "shop.db", "--json", "--table", "customer"] + arguments, in: shop.path)
+                return try outcome.objects().map { $0["number"] as? Int }
+            }
+            #expect(try await numbers("--key", "1") == [1, 2])
+            #expect(try await numbers("--column", "city") == [1, 3])
+            #expect(try await numbers("--key=1", "--column", "CITY") == [1])
+            #expect(try await numbers("--key", "9") == [])
+            try await shop.fail(64, "--key and --column need --table", "history", "shop.db", "--key", "1")
+            try await shop.fail(64, "has no column size", "history", "shop.db", "--table", "customer", "--column", "size")
+            try await shop.fail(64, "the key of customer is id", "history", "shop.db", "--table", "customer", "--key", "1", "2")
+        }
+    }
+
     @Test func `a time that nothing noted is unknown`() async throws {
         try await Workshop.with { shop in
             try await shop.makeShop()

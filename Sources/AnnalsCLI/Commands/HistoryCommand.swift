@@ -19,6 +19,7 @@ struct HistoryCommand: AsyncParsableCommand {
             Examples:
               annals history shop.db --values
               annals history shop.db --origin external --steps
+              annals history shop.db --table product --key 7 --column price --steps
               annals history shop.db --after 2024-05-01 --table invoice --json
               annals history shop.db --consumer report --json
             """)
@@ -34,6 +35,14 @@ struct HistoryCommand: AsyncParsableCommand {
     var author: String?
     @Option(help: "Only transactions that changed this table, and only their changes of it.")
     var table: String?
+    @Option(
+        parsing: .upToNextOption,
+        help: ArgumentHelp("With --table: only changes of the row that has this key now.", valueName: "key"))
+    var key: [String] = []
+    @Option(
+        parsing: .upToNextOption,
+        help: ArgumentHelp("With --table: only changes of this column, inserts and deletes.", valueName: "column"))
+    var column: [String] = []
     @Option(help: "Only transactions of this origin: local, external, imported, migration or rebase.")
     var origin: HistoryOriginFilter?
     @Option(help: "The maximum number of transactions, oldest first.")
@@ -46,6 +55,7 @@ struct HistoryCommand: AsyncParsableCommand {
 
     func validate() throws {
         if consumer != nil, after != nil { throw ValidationError("--consumer and --after both set the start: give one of them.") }
+        if table == nil, !key.isEmpty || !column.isEmpty { throw ValidationError("--key and --column need --table.") }
         if let limit, limit < 0 { throw ValidationError("--limit is a number of transactions, 0 or more.") }
     }
 
@@ -55,7 +65,12 @@ struct HistoryCommand: AsyncParsableCommand {
         var request = try await store.request(after: after, before: before)
         if let consumer { request = try await request.continuing(after: store.token(of: HistoryConsumer(consumer))) }
         if let author { request = request.authors(author) }
-        if let table { request = request.tables(table) }
+        if let table {
+            request =
+                key.isEmpty && column.isEmpty
+                ? request.tables(table)
+                : try await store.request(request, row: key.isEmpty ? nil : key.map(SQLLiteral.value), of: table, columns: column)
+        }
         if let origin { request = request.origins(origin) }
         let print = try await HistoryPrint(
             console: console, json: output.json, values: values, steps: steps, replicas: store.replicaNames())

@@ -15,6 +15,7 @@ struct HistoryPages: Sendable {
         var text = HistoryPrint.Buffer()
         var count = 0
         var last: HistoryToken?
+        var bounds: HistoryBounds?
     }
 
     /// Returns the number of printed transactions, and the token of the last one.
@@ -28,6 +29,7 @@ struct HistoryPages: Sendable {
             let page = try await store.read { db in
                 var page = Page()
                 let reader = try HistoryReader(db)
+                page.bounds = reader.bounds
                 try reader.forEachTransaction(query) { transaction in
                     try print.render(transaction, reader, query, into: &page.text)
                     page.count += 1
@@ -39,9 +41,9 @@ struct HistoryPages: Sendable {
             print.hand(page.text)
             total += page.count
             left -= page.count
-            guard let last = page.last else { break }
+            guard let last = page.last, let bounds = page.bounds else { break }
             reached = last
-            next = next.continuing(after: last)
+            next = next.begun(bounds).continuing(after: last)
         }
         return (total, reached)
     }

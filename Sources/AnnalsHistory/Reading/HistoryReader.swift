@@ -79,7 +79,7 @@ public final class HistoryReader {
             for row in page {
                 let transaction = try decode(row)
                 last = transaction.number
-                guard try request.columnNames.isEmpty || hasChange(transaction, request) else { continue }
+                guard try !request.needsChange || hasChange(transaction, request) else { continue }
                 guard try visit(transaction) else { return }
                 rest -= 1
                 if rest == 0 { return }
@@ -141,7 +141,7 @@ public final class HistoryReader {
     public func forEachChange(
         in transaction: HistoryTransaction, _ request: HistoryRequest = HistoryRequest(), _ visit: (HistoryChange) throws -> Void
     ) throws {
-        let filter = ColumnFilter(request)
+        let filter = ChangeFilter(request, changes.tables)
         func pass(_ row: NetChange, _ layout: TableLayout) throws {
             let change = HistoryChange(row, layout: layout)
             if filter.isMeant(change) { try visit(change) }
@@ -189,7 +189,7 @@ public final class HistoryReader {
     public func forEachStep(
         in transaction: HistoryTransaction, _ request: HistoryRequest = HistoryRequest(), _ visit: (HistoryStep) throws -> Void
     ) throws {
-        let filter = ColumnFilter(request)
+        let filter = ChangeFilter(request, changes.tables)
         let sections = try sections(of: transaction, request)
         let ended = try sections.filter { try changes.translation($0.layout) == nil }
         for section in try changes.parts(of: sections).flatMap(\.sections) + ended {
@@ -216,17 +216,25 @@ public final class HistoryReader {
     private struct Found: Error {}
 }
 
-/// The columns of a request, for changes.
-private struct ColumnFilter {
+/// The row and the columns of a request, for changes.
+private struct ChangeFilter {
     private let columns: Set<String>
+    private let wholeRowsCount: Bool
+    private let row: RowIdentity?
+    private let collations: [String]
 
-    init(_ request: HistoryRequest) {
+    init(_ request: HistoryRequest, _ tables: TrackedTables) {
         columns = Set(request.columnNames.map(\.foldedIdentifier))
+        (wholeRowsCount, row) = (request.wholeRowsCount, request.row)
+        let entry = request.tableNames.first.flatMap { tables.table(named: $0) }
+        collations = entry.map { IdentityRule($0.definition).collations } ?? []
     }
 
     func isMeant(_ change: HistoryChange) -> Bool {
+        if let row, row != .key(zip(change.key, collations).map { IdentityRule.folded($0, collation: $1) }) { return false }
         guard !columns.isEmpty else { return true }
-        return change.kind == .update && change.columns.contains { columns.contains($0.name.foldedIdentifier) }
+        guard change.kind == .update else { return wholeRowsCount }
+        return change.columns.contains { columns.contains($0.name.foldedIdentifier) }
     }
 }
 
@@ -239,7 +247,9 @@ private struct Query {
     init(_ request: HistoryRequest, _ bounds: HistoryBounds, ids: [Int64]?, _ db: Database) throws {
         switch request.after {
         case nil: after = bounds.oldest.number
-        case .token(let token): after = try bounds.checkComplete(token).number
+        case .token(let token):
+            let isAccepted = bounds.complete.number <= request.acceptedGap
+            after = try (isAccepted ? bounds.check(token) : bounds.checkComplete(token)).number
         case .moment(let moment): after = try bounds.token(atMilliseconds: moment, db, named: "the date").number
         }
         var terms = ["number > ?"]

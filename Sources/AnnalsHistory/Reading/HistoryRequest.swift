@@ -1,3 +1,4 @@
+package import AnnalsSchema
 import AnnalsSQLite
 public import Foundation
 package import GRDB
@@ -19,6 +20,12 @@ public struct HistoryRequest: Hashable, Sendable {
     var excludedAuthors: [String?] = []
     package var tableNames: [String] = []
     package var columnNames: [String] = []
+    /// With columns: inserts and deletes count too.
+    package var wholeRowsCount = false
+    /// Changes that are missing before this transaction are no error, because the request did not begin at a token.
+    package var acceptedGap: Int64 = 0
+    /// The only row, by its key. It needs one table.
+    package var row: RowIdentity?
     package var origins: HistoryOriginFilter?
     package var maximum: Int?
 
@@ -72,8 +79,18 @@ public struct HistoryRequest: Hashable, Sendable {
     /// The same request, from a point that it has reached.
     public func continuing(after token: HistoryToken) -> Self { with { $0.after = .token(token) } }
 
+    /// To be called before a request continues for the first time. A request that began at a token gets an error if changes after it are
+    /// missing; any other only if they are missing later.
+    package func begun(_ bounds: HistoryBounds) -> Self {
+        if case .token? = after { return self }
+        return with { $0.acceptedGap = bounds.complete.number }
+    }
+
     /// At most this number of transactions, oldest first.
     public func limit(_ transactions: Int) -> Self { with { $0.maximum = transactions } }
+
+    /// Whether a transaction is selected by its changes, and not only by its tables.
+    var needsChange: Bool { !columnNames.isEmpty || row != nil }
 
     private func with(_ change: (inout Self) -> Void) -> Self {
         var copy = self

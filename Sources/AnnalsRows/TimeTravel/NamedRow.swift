@@ -1,6 +1,7 @@
-import AnnalsCore
+package import AnnalsCore
+package import AnnalsHistory
 import AnnalsSchema
-import GRDB
+package import GRDB
 
 /// A row that a caller names by its table and key.
 enum NamedRow {
@@ -34,5 +35,28 @@ enum NamedRow {
     /// The identity of the row that has a stored key.
     static func identity(of key: [Value], _ rule: IdentityRule) -> RowIdentity {
         .key(zip(key, rule.collations).map { IdentityRule.folded($0, collation: $1) })
+    }
+}
+
+extension HistoryRequest {
+    /// Only changes of one row, or of some of its columns. Inserts and deletes of the row count as changes of each column.
+    ///
+    /// - Throws: `AnnalsError` with code `notTracked` for the table, or `usage` for a key or a column that does not fit.
+    package func row(_ key: [Value]?, of table: String, columns: [String], _ db: Database) throws -> HistoryRequest {
+        let tables = try TrackedTables.load(db)
+        let entry = try NamedRow.table(table, in: tables, operation: "history")
+        if let unknown = columns.first(where: { entry.definition.columnIndex(of: $0) == nil }) {
+            throw AnnalsError(
+                .usage, operation: "history", "the table \(entry.definition.name) has no column \(unknown)",
+                hint: "Its columns are \(entry.definition.columns.map(\.name).joined(separator: ", "))")
+        }
+        var request = self
+        request.tableNames = [entry.definition.name]
+        (request.columnNames, request.wholeRowsCount) = (columns, true)
+        request.row = try key.map { key in
+            NamedRow.identity(
+                of: try NamedRow.stored(key, of: entry, tables, db, operation: "history"), IdentityRule(entry.definition))
+        }
+        return request
     }
 }

@@ -47,11 +47,14 @@ public struct HistoryTransactions: AsyncSequence, Sendable {
             isRecorded = true
             let count = Swift.min(left, pageSize)
             let query = request.limit(count)
-            let found = try await store.translated("history") {
-                try await store.database.reading { db in try HistoryReader(db).transactions(query) }
+            let (found, bounds) = try await store.translated("history") {
+                try await store.database.reading { db in
+                    let reader = try HistoryReader(db)
+                    return (try reader.transactions(query), reader.bounds)
+                }
             }
             left = found.count < count ? 0 : left - count
-            if let last = found.last { request = request.continuing(after: last.token) }
+            if let last = found.last { request = request.begun(bounds).continuing(after: last.token) }
             page = found[...]
         }
     }

@@ -68,6 +68,15 @@ extension Store {
         }
     }
 
+    /// Restricts a request to a row, or to columns of a table.
+    package func request(
+        _ request: HistoryRequest, row key: [Value]?, of table: String, columns: [String]
+    ) async throws -> HistoryRequest {
+        try await translated("history") {
+            try await database.reading { db in try request.row(key, of: table, columns: columns, db) }
+        }
+    }
+
     /// The digest of the tracked rows, and the replica's position at that time.
     package func standingDigest() async throws -> StandingDigest {
         try await bringUpToDate()

@@ -191,6 +191,10 @@ struct UnknownRowsTests {
             """)
         let all = try await transactions(store)
         #expect(all.map(\.number) == [1, 2, 3])
+        // A listing in pages passes the point.
+        var numbers: [Int64] = []
+        for try await transaction in store.history(pageSize: 1) { numbers.append(transaction.number) }
+        #expect(numbers == [1, 2, 3])
         let status = try await store.status()
         #expect(status.incomplete.map(\.table) == ["b"] && status.incomplete.map(\.before) == [3] && status.transactions == 3)
         let blame = try await store.blame(table: "a", key: [.integer(1)])
