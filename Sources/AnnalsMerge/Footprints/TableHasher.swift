@@ -2,7 +2,7 @@ import AnnalsCore
 package import AnnalsWire
 
 /// Computes the hashes of one table's rows. It is prepared once for many rows.
-package struct TableHasher: Sendable {
+package final class TableHasher: Sendable {
     /// The primary key, a unique index, or the index of a parent that a foreign key refers to.
     struct Index: Sendable {
         var table: UInt64
