@@ -61,6 +61,10 @@ struct StepsTests {
             #expect(try await numbers("--column", "city") == [1, 3])
             #expect(try await numbers("--key=1", "--column", "CITY") == [1])
             #expect(try await numbers("--key", "9") == [])
+            // A key that changes: the update is found under both keys.
+            try await shop.write("UPDATE customer SET id = 9 WHERE id = 2;")
+            #expect(try await numbers("--key", "9") == [4])
+            #expect(try await numbers("--key", "2") == [3, 4])
             try await shop.fail(64, "--key and --column need --table", "history", "shop.db", "--key", "1")
             try await shop.fail(64, "has no column size", "history", "shop.db", "--table", "customer", "--column", "size")
             try await shop.fail(64, "the key of customer is id", "history", "shop.db", "--table", "customer", "--key", "1", "2")

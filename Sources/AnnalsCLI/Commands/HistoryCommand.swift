@@ -37,7 +37,7 @@ struct HistoryCommand: AsyncParsableCommand {
     var table: String?
     @Option(
         parsing: .upToNextOption,
-        help: ArgumentHelp("With --table: only changes of the row that has this key now.", valueName: "key"))
+        help: ArgumentHelp("With --table: only changes of the row with this key, before or after the change.", valueName: "key"))
     var key: [String] = []
     @Option(
         parsing: .upToNextOption,

@@ -71,7 +71,7 @@ enum ConflictReport {
         }
         func text(_ side: JournalEntry.Side) -> String {
             let values = side == .stored ? entry.stored : entry.incoming
-            return values.map { RowText.row($0, columns) } ?? "no row"
+            return values.map { RowText.row($0, columns) } ?? "the delete"
         }
         let why = "\(kind(entry.kind)), \(PrintableText.of(entry.policy))"
         return "\(row): \(text(entry.winner.other)) was not kept, \(text(entry.winner)) was (\(why))"

@@ -194,11 +194,9 @@ enum StatusPrint {
     /// A retention rule as text.
     static func retention(_ rule: HistoryRetention) -> String {
         guard !rule.keepsAll else { return "all of it" }
-        let parts = [
-            rule.minimumAge.map { Lifetime.text($0) }, rule.fraction.map { "up to \(Int(($0 * 100).rounded())) % of the file" },
-        ]
-        let words = parts.compactMap(\.self).joined(separator: ", ")
-        return words.isEmpty ? "what consumers have not read" : words
+        let share = rule.fraction.map { "up to \(Int(($0 * 100).rounded())) % of the file" }
+        guard let age = rule.minimumAge.map({ Lifetime.text($0) }) else { return share ?? "what consumers have not read" }
+        return share.map { "all of the last \(age), and older history \($0)" } ?? age
     }
 
     private static func share(_ share: Double?) -> String {

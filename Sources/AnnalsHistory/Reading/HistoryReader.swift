@@ -230,8 +230,17 @@ private struct ChangeFilter {
         collations = entry.map { IdentityRule($0.definition).collations } ?? []
     }
 
+    /// The row's key before and after the change.
+    private func keys(of change: HistoryChange) -> [RowIdentity] {
+        var moved = change.key
+        for column in change.columns {
+            if let index = change.keyColumns.firstIndex(of: column.name), let new = column.new { moved[index] = new }
+        }
+        return [change.key, moved].map { key in .key(zip(key, collations).map { IdentityRule.folded($0, collation: $1) }) }
+    }
+
     func isMeant(_ change: HistoryChange) -> Bool {
-        if let row, row != .key(zip(change.key, collations).map { IdentityRule.folded($0, collation: $1) }) { return false }
+        if let row, !keys(of: change).contains(row) { return false }
         guard !columns.isEmpty else { return true }
         guard change.kind == .update else { return wholeRowsCount }
         return change.columns.contains { columns.contains($0.name.foldedIdentifier) }

@@ -84,10 +84,8 @@ package struct Resolving {
             .usage, operation: "resolve",
             "the incoming side of conflict \(conflict.id) is a change of \(sum.column) by \(change), and no value",
             hint: "Nothing was changed. Add it with an UPDATE in SQL when the constraint allows it, or give the value in setting:",
-            commandHint: """
-                Nothing was changed. When the constraint allows it, run UPDATE \(table.name) SET \(sum.column) = \(sum.column) + (\(change)), or \
-                --set \(sum.column)=VALUE
-                """)
+            commandHint: "Nothing was changed. When the constraint allows it, add \(change) to \(sum.column) of this row with an UPDATE, "
+                + "or --set \(sum.column)=VALUE")
     }
 
     /// The values of a row as its author wrote them, with the current keys of the row and of its parents.

@@ -44,6 +44,10 @@ public struct RevertRefusal: Error, Hashable, Sendable {
     public var transactions: [HistoryTransaction]
     /// Whether more transactions may be in the way than these.
     public var hasMore: Bool
+    /// The transaction itself wrote the rows again later, after the moments of the revert.
+    public var isWithinItself = false
+    /// A rebase undid and repeated the work, so the work to revert is in a later transaction of origin rebase.
+    public var isRebased = false
 }
 
 /// Limits of reverting.
@@ -137,14 +141,8 @@ extension RevertRefusal {
     }
 
     private func wordsToRevertFirst(_ subject: RevertSubject, _ db: Database) throws -> String {
-        if let rebase = transactions.first(where: { $0.origin == .rebase }) {
-            return "this work was rebased in transaction \(rebase.number): revert that one, or see the conflicts if the work lost one, or "
-        }
-        var transactions = transactions
-        if case .transaction(let number) = subject, let index = transactions.firstIndex(where: { $0.number == number }) {
-            transactions.remove(at: index)
-            if transactions.isEmpty { return "transaction \(number) itself wrote them again later: choose other moments, or " }
-        }
+        if isRebased { return "a rebase repeated this work: revert the transaction that blame names for the row, or " }
+        if isWithinItself, transactions.isEmpty { return "\(subject.name) itself wrote them again later: choose other moments, or " }
         guard !transactions.isEmpty else { return "" }
         let named = try transactions.prefix(RevertLimits.transactionsInHint).map { transaction in
             let seconds = Double(transaction.timestamp.milliseconds(rounded: .down)) / 1_000

@@ -275,7 +275,16 @@ package final class Reverting {
                 hint: "Nothing was changed; give the row a key, or name the other tables")
         }
         var work = try LaterWork(session.db, changes, obstacles, of: source)
-        return try work.refusal(obstacles).error(subject, obstacles, session.db)
+        var refusal = try work.refusal(obstacles)
+        if refusal.transactions.contains(where: { $0.origin == .rebase }) {
+            // Its undoing half comes first. Reverting one after the other would not lead back.
+            (refusal.isRebased, refusal.transactions) = (true, [])
+        }
+        if case .transaction(let number) = subject, let index = refusal.transactions.firstIndex(where: { $0.number == number }) {
+            refusal.transactions.remove(at: index)
+            refusal.isWithinItself = true
+        }
+        return try refusal.error(subject, obstacles, session.db)
     }
 
     private func refusal(_ dangling: ReferenceChecks.Dangling, count: Int) throws -> AnnalsError {

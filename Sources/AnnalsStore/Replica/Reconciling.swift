@@ -79,7 +79,7 @@ private struct Reconciling {
             if !spans.isEmpty {
                 let number = try record(spans)
                 // Transactions recorded since may be based on rows that had changed without capture.
-                try Drift.expire(tables.entries.map(\.id), before: number, db)
+                try Drift.expire(spans.map(\.table), before: number, db)
                 try filler.fill()
             }
         } else {

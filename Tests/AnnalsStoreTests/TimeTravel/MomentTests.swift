@@ -120,7 +120,9 @@ struct MomentTests {
         let moments = RevertMoments(before: date(commits.milliseconds(1) + 500))
         let error = await #expect(throws: AnnalsError.self) { try await store.revert(transaction: number, moments: moments) }
         #expect(error?.code == .rowsDiffer)
-        #expect((error?.underlying as? RevertRefusal)?.transactions.map(\.number) == [number], "\(error?.description ?? "")")
+        let refusal = try #require(error?.underlying as? RevertRefusal)
+        #expect(refusal.isWithinItself && refusal.transactions.isEmpty, "\(refusal)")
+        #expect(error?.hint?.contains("itself wrote them again later: choose other moments") == true, "\(error?.hint ?? "")")
         try await store.revert(transaction: number, moments: moments, later: .overwrite)
         #expect(try file.file.shell("SELECT count(*) FROM u") == "0\n")
     }
