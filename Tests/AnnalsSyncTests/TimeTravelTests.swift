@@ -65,6 +65,23 @@ import Testing
             try await writers(world.stores[0], 1) == ["id": "before", "name": "Cy local", "city": "Ann imported", "email": "Bo imported"])
     }
 
+    @Test func `a row that a rebase renumbered keeps its authors`() async throws {
+        let world = try await world()
+        try await write(world, 0, "Cy", "INSERT INTO customer VALUES(7, 'Theirs', 'Rome', 'n@')")
+        try await world.sync(0)
+        try await write(world, 1, "Ann", "INSERT INTO customer VALUES(7, 'New', 'Bonn', 'm@')")
+        try await write(world, 1, "Bo", "UPDATE customer SET city = 'Oslo' WHERE id = 7")
+        try await world.settle()
+        let name = try await world.rows(1, "SELECT id FROM customer WHERE name = 'New'")
+        #expect(name != [[7.databaseValue]] && name.count == 1)
+        let key = try #require(Int64.fromDatabaseValue(name[0][0]))
+        let own = try await writers(world.stores[1], key)
+        #expect(own["name"] == "Ann local" && own["email"] == "Ann local" && own["city"] == "Bo local", "\(own)")
+        let other = try await writers(world.stores[0], key)
+        #expect(other["name"] == "Ann imported" && other["city"] == "Bo imported", "\(other)")
+        #expect(try await writers(world.stores[1], 7)["name"] == "Cy imported")
+    }
+
     @Test func `a reverted import is the same on both replicas, and reverted again too`() async throws {
         let world = try await world()
         let before = try await world.stores[0].digest()

@@ -45,7 +45,7 @@ struct BlamePrint {
 
     /// The name of the replica that wrote, or the beginning of its id; empty for a store that is not joined.
     private func replica(_ transaction: HistoryTransaction) -> String {
-        if let name = replicas.name(of: transaction) { return PrintableText.of(name) }
+        if let name = HistoryPrint.name(of: transaction, replicas) { return name }
         guard case .imported(let replica, _) = transaction.origin else { return "" }
         return String(replica.description.prefix(8))
     }

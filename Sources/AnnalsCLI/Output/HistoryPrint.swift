@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsHistory
 import AnnalsStore
+import AnnalsWire
 import Foundation
 
 /// Prints transactions of history as text, or as one JSON object per line.
@@ -110,13 +111,20 @@ struct HistoryPrint: Sendable {
 
     // MARK: Lines
 
+    /// The name of the replica that wrote; nil if it is not known.
+    static func name(of transaction: HistoryTransaction, _ replicas: KnownReplicas) -> String? {
+        // Schema changes of the space, and values that waited for them, from several replicas.
+        if case .imported(.relay, _) = transaction.origin { return "the space" }
+        return replicas.name(of: transaction).map(PrintableText.of)
+    }
+
     func line(_ transaction: HistoryTransaction) -> String {
         var parts = [
             console.style(.bold, "#\(transaction.number)"), console.style(.cyan, transaction.token.description),
             Timestamp.text(transaction.milliseconds), transaction.origin.name,
         ]
         if case .imported(let replica, let position) = transaction.origin {
-            let name = replicas.name(of: transaction).map(PrintableText.of) ?? "replica \(replica.description.prefix(8))"
+            let name = Self.name(of: transaction, replicas) ?? "replica \(replica.description.prefix(8))"
             parts[3] += " at position \(position), from \(name)"
         }
         if let author = replicas.author(of: transaction) { parts.append("by \(PrintableText.of(author))") }

@@ -15,7 +15,8 @@ package import GRDB
 /// row's key too, newest first.
 ///
 /// A rebase undoes transactions and repeats them. A value that a rebase wrote is attributed to the earlier transaction that
-/// wrote the same value, if there is one. A value that the rebase made, as with the policy `sum`, is attributed to the rebase.
+/// wrote the same value, if there is one. A value that the rebase made, as with the policy `sum`, is attributed to the rebase. If the
+/// rebase gave the row another key, the scan continues under the key that the row had before the rebase undid it.
 package struct BlameWalk {
     private let db: Database
     private let entry: TrackedTables.Entry
@@ -107,8 +108,30 @@ package struct BlameWalk {
                 key = entry.definition.primaryKey.map { old[$0] }
             } else if transaction.origin != .rebase {
                 return try noteRest(transaction)
+            } else if let (old, undone) = try before(renumbering: key, in: number) {
+                (key, number) = (old, undone)
             }
         }
+    }
+
+    /// The key that a row had before a rebase gave it another one, and the transaction in which the rebase undid the row. In between, the
+    /// old key belongs to the row of another replica. nil if the rebase gave the row no other key.
+    private func before(renumbering key: [Value], in number: Int64) throws -> (key: [Value], undone: Int64)? {
+        let name = entry.definition.name
+        let renumbered = try RenumberedRows.load(db, after: number - 1).last {
+            $0.number == number && $0.new.key == key && $0.new.table.isSameIdentifier(as: name)
+        }
+        guard let old = renumbered?.old.key else { return nil }
+        let identity = identity(old)
+        var undone = number + 1
+        while let found = try newest(old, before: undone) {
+            undone = found
+            guard try reader.transaction(found)?.origin == .rebase,
+                try change(in: found, where: { $0.new == nil && $0.old.map { rule.identity(of: $0) } == identity }) != nil
+            else { continue }
+            return (old, found)
+        }
+        return nil
     }
 
     private mutating func note(_ transaction: HistoryTransaction, old: [Value]?, new: [Value]) throws {
@@ -172,7 +195,9 @@ package struct BlameWalk {
     private func identity(_ key: [Value]) -> RowIdentity { NamedRow.identity(of: key, rule) }
 
     /// The newest transaction before `number` with a raw change of a row with the key.
-    private func newest(before number: Int64) throws -> Int64? {
+    private func newest(before number: Int64) throws -> Int64? { try newest(key, before: number) }
+
+    private func newest(_ key: [Value], before number: Int64) throws -> Int64? {
         for search in searches {
             if let found = try search.newest(key, before: number) { return found > floor ? found : nil }
         }
