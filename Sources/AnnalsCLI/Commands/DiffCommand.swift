@@ -10,9 +10,9 @@ struct DiffCommand: AsyncParsableCommand {
         abstract: "Show the rows that differ between two points of history; exit status 1 if any do.",
         discussion: """
             A POINT is a token that annals history prints, a transaction's number (the rows after it), an ISO 8601 date (in UTC without \
-            an offset), start or latest. A date before history began is refused, because nobody knows the rows of that time. The command \
-            shows the net difference from the first to the second point; the second may be the older one. A row that changed and changed \
-            back is not shown. Rows are compared by key, in the current tables and columns.
+            an offset), start or latest. A date before history began is refused, because the rows of that time are not known. The \
+            command shows the net difference from the first to the second point; the second may be the older one. A row that changed and \
+            changed back is not shown. Rows are compared by key, in the current tables and columns.
 
             --table, --key and --column restrict the output, and the exit status with it. KEY is as for annals blame; for a compound \
             key give --key once for each value, in the key's order. With --column a row is shown if it was inserted, deleted or \

@@ -12,7 +12,7 @@ struct ReplayCommand: AsyncParsableCommand {
         abstract: "Write an earlier state of a store or a space into a new file.",
         discussion: """
             A POINT is a token that annals history prints, a transaction's number (the rows after it), an ISO 8601 date (in UTC without \
-            an offset), start or latest. A date before history began is refused, because nobody knows the rows of that time. A date \
+            an offset), start or latest. A date before history began is refused, because the rows of that time are not known. A date \
             between two commits of other programs gives the rows between them, also if history has both commits in one transaction. The \
             new file is an ordinary database without Annals' tables. It appears only when it is complete.
 

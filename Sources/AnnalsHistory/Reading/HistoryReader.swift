@@ -226,7 +226,7 @@ private struct ChangeFilter {
     init(_ request: HistoryRequest, _ tables: TrackedTables) {
         columns = Set(request.columnNames.map(\.foldedIdentifier))
         (wholeRowsCount, row) = (request.wholeRowsCount, request.row)
-        let entry = request.tableNames.first.flatMap { tables.table(named: $0) }
+        let entry = row == nil ? nil : request.tableNames.first.flatMap { tables.table(named: $0) }
         collations = entry.map { IdentityRule($0.definition).collations } ?? []
     }
 

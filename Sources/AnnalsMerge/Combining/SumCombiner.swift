@@ -1,11 +1,11 @@
-import AnnalsCore
+package import AnnalsCore
 
 /// Adds the incoming difference to the stored value. So a counter contains the changes of both sides.
 ///
 /// Integers stay integers. The values cannot be combined if the sum overflows or is not finite, or if a value is not a
 /// number. A change without a base cannot be combined either, because the addition would count a copy twice.
-enum SumCombiner {
-    static func combine(base: Value?, stored: Value, incoming: Value) -> Value? {
+package enum SumCombiner {
+    package static func combine(base: Value?, stored: Value, incoming: Value) -> Value? {
         guard let base else { return nil }
         if case .integer(let base) = base, case .integer(let stored) = stored, case .integer(let incoming) = incoming {
             return sum(base, stored, incoming)

@@ -74,7 +74,7 @@ extension PageApplier {
         }
         clock.observe(snapshot.time)
         if let notes {
-            _ = try rebase(choice, outbox, known: [], notes, relayTime: relayTime)
+            try rebase(choice, outbox, known: [], notes, relayTime: relayTime)
         } else {
             try endLooseStates()
         }

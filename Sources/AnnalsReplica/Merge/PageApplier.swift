@@ -67,9 +67,8 @@ package struct PageApplier {
         package var transactions = 0
         package var changes = 0
         package var bytes = 0
-        /// Conflicts that this replica settled while it repeated its outbox.
+        /// Conflicts that this replica settled when it got tables and columns for deferred cells.
         package var conflicts = 0
-        /// What the pulled transactions added to the conflict journal.
         package var journal = JournalGrowth()
         package var rebased = 0
     }
@@ -126,7 +125,7 @@ package struct PageApplier {
         if choice.leavesSome, try isCutShort || SpaceSchema.version(db) != schema { throw ApplyError.partialRebaseInvalid }
         guard let notes else { return try endLooseStates() }
         summary.rebased = choice.rows.count
-        summary.conflicts = try rebase(choice, outbox, known: known, notes, relayTime: max(entries.lastReceipt, relayTime ?? 0))
+        try rebase(choice, outbox, known: known, notes, relayTime: max(entries.lastReceipt, relayTime ?? 0))
     }
 
     /// Repeats transactions that left children without parents, so that the actions of the foreign keys are done.
@@ -140,7 +139,7 @@ package struct PageApplier {
         let choice = try RebaseSet.all(db, from: first)
         try loosen()
         let transactions = try pull.undo(choice)
-        summary.conflicts = try pull.rebase(choice, transactions, known: [], RowIdentityRecorder(), relayTime: now.milliseconds)
+        try pull.rebase(choice, transactions, known: [], RowIdentityRecorder(), relayTime: now.milliseconds)
         summary.rebased = choice.rows.count
         try session.untrackedChildren.settle()
         try HighestKeys.save(db, session.highestKeys)
@@ -433,7 +432,8 @@ package struct PageApplier {
 
     // MARK: Repeat
 
-    /// - Parameter known: Transactions that the space holds already. They are dropped.
+    /// Returns the number of settled conflicts. `known` are transactions that the space holds already; they are dropped.
+    @discardableResult
     package func rebase(
         _ choice: RebaseSet, _ transactions: [OutboxTransaction], known: Set<TransactionID>, _ notes: RowIdentityRecorder, relayTime: Int64
     ) throws -> Int {
