@@ -3,6 +3,8 @@ package struct TransactionInfo: Hashable, Sendable {
     package var id: TransactionID
     package var time: HybridTime
     package var author: String?
+    /// The name of the replica on which the transaction was written; nil before it is in the outbox.
+    package var replicaName: String?
     package var contextName: String?
     package var origin: Origin
 
@@ -16,10 +18,14 @@ package struct TransactionInfo: Hashable, Sendable {
         case migration = 2
     }
 
-    package init(id: TransactionID, time: HybridTime, author: String? = nil, contextName: String? = nil, origin: Origin = .local) {
+    package init(
+        id: TransactionID, time: HybridTime, author: String? = nil, replicaName: String? = nil, contextName: String? = nil,
+        origin: Origin = .local
+    ) {
         self.id = id
         self.time = time
         self.author = author
+        self.replicaName = replicaName
         self.contextName = contextName
         self.origin = origin
     }

@@ -35,9 +35,12 @@ extension ByteWriter {
         identifier(info.id)
         time(info.time)
         byte(info.origin.rawValue)
-        byte((info.author == nil ? 0 : 1) | (info.contextName == nil ? 0 : 2))
-        if let author = info.author { string(author) }
+        // A reader takes the replica's name for the author if there is none.
+        let author = info.author == info.replicaName ? nil : info.author
+        byte((author == nil ? 0 : 1) | (info.contextName == nil ? 0 : 2) | (info.replicaName == nil ? 0 : 4))
+        if let author { string(author) }
         if let contextName = info.contextName { string(contextName) }
+        if let replicaName = info.replicaName { string(replicaName) }
     }
 
     mutating func columnChanges(_ changes: [ColumnChange]) {
@@ -55,10 +58,13 @@ extension ByteReader {
         let id = try readIdentifier(TransactionID.self)
         let time = try readTime()
         guard let origin = TransactionInfo.Origin(rawValue: try readByte()) else { throw .badValue("origin") }
-        let flags = try readFlags(allowed: 3)
+        let flags = try readFlags(allowed: 7)
         let author = flags & 1 != 0 ? try readString() : nil
         let contextName = flags & 2 != 0 ? try readString() : nil
-        return TransactionInfo(id: id, time: time, author: author, contextName: contextName, origin: origin)
+        let replicaName = flags & 4 != 0 ? try readString() : nil
+        guard replicaName == nil || author != replicaName else { throw .badValue("author") }
+        return TransactionInfo(
+            id: id, time: time, author: author ?? replicaName, replicaName: replicaName, contextName: contextName, origin: origin)
     }
 
     /// The numbers of the tables that a body refers to, ascending.

@@ -34,6 +34,7 @@ package struct FootprintHash: Sendable {
         static let index: UInt8 = 4
         static let transaction: UInt8 = 5
         static let schema: UInt8 = 6
+        static let conflict: UInt8 = 7
     }
 
     private let seed: SipHash
@@ -84,6 +85,20 @@ package struct FootprintHash: Sendable {
 
     /// The one hash of all additive schema entries. It is also their group.
     package var schemaHash: UInt64 { single(Kind.schema) }
+
+    /// The hash of a conflict that a transaction resolves. Its group is `conflictGroup`.
+    package func conflictHash(_ conflict: ConflictID) -> UInt64 {
+        var state = seed
+        state.update(Kind.conflict)
+        for word in [conflict.replica.high, conflict.replica.low, conflict.transaction.high, conflict.transaction.low] {
+            state.bigEndian(word)
+        }
+        state.varint(UInt64(conflict.index))
+        return state.finish()
+    }
+
+    /// The group of all hashes by `conflictHash`.
+    package var conflictGroup: UInt64 { single(Kind.conflict) }
 
     /// A hasher for many rows of one table. Values are in the order of the key.
     package func rows(of table: String, keyColumns: Int) -> Tuples {

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsReplica
 import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
@@ -129,6 +130,21 @@ import Testing
             try await world.settle()
         }
         #expect(try await world.rows(2, "SELECT name FROM shelf") == [["a".databaseValue]])
+    }
+
+    @Test func `a footprint without a conflict that the transaction resolves is refused`() async throws {
+        let world = try await world()
+        let resolution = ConflictResolution(
+            conflict: ConflictID(replica: .random(), transaction: .random(), index: 2), choice: .incoming)
+        for isNamed in [false, true] {
+            let id = TransactionID.random()
+            var footprint = FootprintBuilder(transaction: id)
+            if isNamed { footprint.add(resolution) }
+            let position = try await push(to: world, Self.book, footprint.finish(), id: id) { $0.resolutions([resolution]) }
+            if !isNamed { try await expectRefused(world, at: position, .badFootprint, by: [0, 1, 2]) }
+        }
+        try await world.settle()
+        #expect(try await world.stores[0].replicaState()?.position == world.relay.describe().head)
     }
 
     @Test func `what does not fit unsent work only is applied without it, and refused for its footprint`() async throws {

@@ -144,7 +144,8 @@ extension JSON {
     static func info(_ info: TransactionInfo) -> JSON {
         .object([
             "id": .string(info.id.description), "time": time(info.time), "origin": .number(Int(info.origin.rawValue)),
-            "author": optional(info.author) { .string($0) }, "contextName": optional(info.contextName) { .string($0) },
+            "author": optional(info.author) { .string($0) }, "replicaName": optional(info.replicaName) { .string($0) },
+            "contextName": optional(info.contextName) { .string($0) },
         ])
     }
 

@@ -298,6 +298,11 @@ enum HashCases {
             add("transaction", hash.idHash(Samples.firstInfo.id), id: Samples.firstInfo.id.description)
             add("transactionGroup", hash.transactionGroup)
             add("schema", hash.schemaHash)
+            for resolution in Samples.resolutions {
+                let conflict = resolution.conflict
+                add("conflict", hash.conflictHash(conflict), id: "\(conflict.replica) \(conflict.transaction) \(conflict.index)")
+            }
+            add("conflictGroup", hash.conflictGroup)
         }
         return JSON.object(["cases": .array(cases)]).text()
     }

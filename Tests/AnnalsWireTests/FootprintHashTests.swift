@@ -69,7 +69,7 @@ import Testing
             hash.tableHash("a"), hash.tableHash("b"), hash.rowHash(table: "a", key: [.integer(1)]),
             hash.rowHash(table: "b", key: [.integer(1)]), hash.tupleHash(table: "a", columns: ["x"], values: [.integer(1)]),
             hash.tupleHash(table: "a", columns: ["y"], values: [.integer(1)]), hash.indexHash(table: "a", columns: ["x"]),
-            hash.idHash(id), hash.transactionGroup, hash.schemaHash, FootprintHash().tableHash("a"),
+            hash.idHash(id), hash.transactionGroup, hash.schemaHash, hash.conflictGroup, FootprintHash().tableHash("a"),
             hash.rowHash(table: "a", key: [.text("x"), .text("yz")]), hash.rowHash(table: "a", key: [.text("xy"), .text("z")]),
         ]
         #expect(Set(hashes).count == hashes.count)

@@ -33,9 +33,11 @@ enum Samples {
 
     static let firstInfo = TransactionInfo(
         id: TransactionID(high: 0x2122_2324_2526_4728, low: 0x992a_2b2c_2d2e_2f30),
-        time: HybridTime(milliseconds: 1_760_000_000_123, counter: 5), author: "Ada", contextName: "form ✓", origin: .local)
+        time: HybridTime(milliseconds: 1_760_000_000_123, counter: 5), author: "Ada", replicaName: "till 3",
+        contextName: "form ✓", origin: .local)
     static let secondInfo = TransactionInfo(
-        id: TransactionID(high: 0x3132_3334_3536_4738, low: 0x993a_3b3c_3d3e_3f40), time: HybridTime(milliseconds: -1), origin: .external)
+        id: TransactionID(high: 0x3132_3334_3536_4738, low: 0x993a_3b3c_3d3e_3f40), time: HybridTime(milliseconds: -1), author: "laptop",
+        replicaName: "laptop", origin: .external)
     static let thirdInfo = TransactionInfo(
         id: TransactionID(high: 0x4142_4344_4546_4748, low: 0x994a_4b4c_4d4e_4f50), time: .zero, contextName: "migrate", origin: .migration)
 

@@ -176,11 +176,14 @@ class Reader:
     # --- Transactions -----------------------------------------------------------------------------------------------
 
     def info(self):
-        id, time, origin, flags = self.id(), self.time(), self.u8(), self.flags(3)
+        id, time, origin, flags = self.id(), self.time(), self.u8(), self.flags(7)
         check(origin <= 2, "origin")
         author = self.string() if flags & 1 else None
         context = self.string() if flags & 2 else None
-        return {"id": id, "time": time, "origin": origin, "author": author, "contextName": context}
+        replica = self.string() if flags & 4 else None
+        check(replica is None or replica != author, "author")
+        author = replica if author is None else author
+        return {"id": id, "time": time, "origin": origin, "author": author, "replicaName": replica, "contextName": context}
 
     def body_head(self):
         info, tables = self.info(), self.list(self.varint)
@@ -439,8 +442,11 @@ def footprint_hash(kind, key=(0, 0), table="", columns=(), values=(), id=""):
         data = b"\x04" + name_bytes(table) + tuple_bytes(columns)
     elif kind == "transaction":
         data = b"\x05" + uuid.UUID(id).bytes
+    elif kind == "conflict":
+        replica, transaction, index = id.split()
+        data = b"\x07" + uuid.UUID(replica).bytes + uuid.UUID(transaction).bytes + varint_bytes(int(index))
     else:
-        data = {"transactionGroup": b"\x05", "schema": b"\x06"}[kind]
+        data = {"transactionGroup": b"\x05", "schema": b"\x06", "conflictGroup": b"\x07"}[kind]
     return hexadecimal(siphash(key, data))
 
 

@@ -134,16 +134,35 @@ struct DecisionTests {
         }
     }
 
-    @Test("two people resolve one conflict while they are apart")
+    @Test("two people resolve one conflict while they are apart: both replicas keep the decision that is later in the log")
     func resolvedTwice() async throws {
+        for order in [["shop.db", "laptop.db"], ["laptop.db", "shop.db"]] {
+            try await Workshop.with { shop in
+                _ = try await shop.makeReplicas()
+                try await conflict(shop)
+                // This confirms the winner and changes no row, so that only the decisions conflict.
+                try await shop.succeed("resolve", "shop.db", "1", "--take", "incoming")
+                try await shop.succeed("resolve", "laptop.db", "1", "--set", "city=Paris")
+                for store in order + order { try await shop.succeed("sync", store) }
+                try await shop.expectEqual("shop.db", "laptop.db")
+                #expect(try await shop.shell("shop.db", "SELECT city FROM customer WHERE id = 1;") == "Paris")
+                for store in order {
+                    let found = try #require(try await conflicts(shop, store).first)
+                    #expect(found["resolution"] as? String == (order[1] == "shop.db" ? "incoming" : "values"), "\(order)")
+                }
+            }
+        }
+    }
+
+    @Test("a replica on which every write has an author has its name on the other replicas, too")
+    func namedReplica() async throws {
         try await Workshop.with { shop in
             _ = try await shop.makeReplicas()
-            try await conflict(shop)
-            try await shop.succeed("resolve", "shop.db", "1", "--take", "stored")
-            try await shop.succeed("resolve", "laptop.db", "1", "--set", "city=Paris")
-            try await shop.succeed("sync", "shop.db", "laptop.db")
-            try await shop.expectEqual("shop.db", "laptop.db")
-            #expect(try await shop.shell("shop.db", "SELECT city FROM customer WHERE id = 1;") == "Paris")
+            let write = "INSERT INTO annals_context(author) VALUES ('ann'); UPDATE customer SET city = 'Graz' WHERE id = 1;"
+            try await shop.shell("laptop.db", "BEGIN; \(write) DELETE FROM annals_context; COMMIT;")
+            try await shop.succeed("sync", "laptop.db", "shop.db")
+            let line = try #require(try await shop.succeed("history", "shop.db", "--origin", "imported").lines.first)
+            #expect(line.contains("imported at position 2, from ") && line.hasSuffix("/laptop.db  by ann"), "\(line)")
         }
     }
 

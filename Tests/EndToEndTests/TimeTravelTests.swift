@@ -131,10 +131,8 @@ struct TimeTravelTests {
             let column = try #require((blame["columns"] as? [[String: Any]])?.last)
             #expect(column["time"] as? String == city["time"] as? String, "the author's time")
             let line = try #require(try await shop.succeed("blame", "laptop.db", "customer", "1").lines.last)
-            let replica = try #require(city["replica"] as? String)
-            let name = city["replicaName"] as? String
-            #expect(line.contains("  \(name ?? String(replica.prefix(8)))  revert of \(number)-") && line.contains("imported at position"))
-            // The laptop wrote without an author, so the shop knows its name.
+            let name = try #require(city["replicaName"] as? String)
+            #expect(name.hasSuffix("/shop.db") && line.contains("  \(name)  revert of \(number)-") && line.contains("imported at position"))
             let received = try await shop.succeed("history", "shop.db", "--origin", "imported")
             #expect(received.lines.first?.contains("imported at position 2, from ") == true, "\(received.output)")
             #expect(received.lines.first?.contains("/laptop.db") == true, "\(received.output)")

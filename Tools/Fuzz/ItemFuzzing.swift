@@ -53,7 +53,7 @@ enum ItemFuzzing {
             { $0.policySetting(PolicySetting(table: "seats", column: "row", aspect: .update, policy: "sum")) },
             { $0.resolution(ConflictResolution(conflict: ConflictID(replica: .relay, transaction: id, index: 3), choice: .incoming)) },
             { $0.voidedEntry(VoidedEntry(position: Position(3), digest: .sha256([1]))) },
-            { $0.transactionInfo(TransactionInfo(id: id, time: .zero, author: "Ada", contextName: "form", origin: .local)) },
+            { $0.transactionInfo(TransactionInfo(id: id, time: .zero, author: "Ada", replicaName: "till", contextName: "form")) },
             { $0.values([.null, .integer(7), .integer(-700), .real(1.5), .text("a"), .blob([1])]) },
             { $0.columnChanges([ColumnChange(column: 1, old: .null, new: .integer(1))]) },
             { SeenLog(position: Position(3), digest: .sha256([2])).encode(into: &$0) },

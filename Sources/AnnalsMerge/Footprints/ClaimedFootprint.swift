@@ -8,6 +8,7 @@ package import AnnalsWire
 /// honest authors.
 package final class ClaimedFootprint {
     private let groups: [Footprint.Group]
+    private let hash: FootprintHash
     /// Whether the footprint covers every change so far.
     package private(set) var holds = true
 
@@ -15,7 +16,7 @@ package final class ClaimedFootprint {
     package init?(_ claimed: Footprint, of transaction: TransactionID, key: FootprintKey) {
         guard !claimed.everything, claimed.rules == Footprint.currentRules, claimed.keyID == key.id else { return nil }
         groups = (claimed.isNormal ? claimed : claimed.normalized()).groups
-        let hash = FootprintHash(key: key)
+        hash = FootprintHash(key: key)
         write(hash.idHash(transaction), in: hash.transactionGroup)
     }
 
@@ -27,6 +28,11 @@ package final class ClaimedFootprint {
             hasher.writes(old, new) { write($0, in: hasher.table) }
         }
         hasher.reads(old, new) { table, hash in read(hash, in: table) }
+    }
+
+    /// Adds the resolution of a conflict.
+    package func note(_ resolution: ConflictResolution) {
+        write(hash.conflictHash(resolution.conflict), in: hash.conflictGroup)
     }
 
     private func write(_ hash: UInt64, in table: UInt64) {

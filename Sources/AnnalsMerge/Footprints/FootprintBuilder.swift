@@ -65,6 +65,12 @@ package struct FootprintBuilder {
         tables[hash.schemaHash, default: Hashes()].writes.insert(hash.schemaHash)
     }
 
+    /// The transaction resolves a conflict. Transactions that resolve the same conflict conflict with each other, so that all replicas
+    /// keep the decision of the later one.
+    package mutating func add(_ resolution: ConflictResolution) {
+        tables[hash.conflictGroup, default: Hashes()].writes.insert(hash.conflictHash(resolution.conflict))
+    }
+
     package func finish() -> Footprint {
         let groups = tables.keys.sorted().map { table in
             let hashes = tables[table, default: Hashes()]

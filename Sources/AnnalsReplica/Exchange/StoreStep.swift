@@ -85,7 +85,7 @@ package struct StoreStep {
     package func filler() throws -> OutboxFiller {
         OutboxFiller(
             db: db, tables: try tables(), limits: outboxLimits, footprintKey: { try cipher()?.footprintKey ?? .none },
-            author: { try Meta(db).text(.replicaName) },
+            replicaName: { try Meta(db).text(.replicaName) },
             offer: { filler in
                 // An error of the comparison is ignored here. The sync reports it.
                 guard let additions = try? schemaComparison().additions, !additions.isEmpty else { return }

@@ -6,6 +6,8 @@ extension PageApplier {
     /// rows, so its times do not move the clock, and it has no name.
     mutating func observe(_ info: TransactionInfo, _ writer: WriteMark) throws {
         clock.observe(writer.time)
+        if let named, named == (writer.replica, info.replicaName) { return }
         try ReplicaNames.note(info, of: writer.replica, db)
+        named = (writer.replica, info.replicaName)
     }
 }

@@ -29,6 +29,8 @@ package struct PageApplier {
     package var policies: MergePolicies
     /// The store's clock. It is moved past the time of each applied entry.
     package var clock: HybridClock
+    /// The last replica whose name was stored, with that name.
+    var named: (replica: ReplicaID, name: String?)?
     package let now: HybridTime
     /// A rebase repeats the whole outbox, from the first transaction that conflicts.
     package var rebasesAll = false
@@ -425,6 +427,8 @@ package struct PageApplier {
         // They are read ahead only from entries that conflict with everything.
         guard !UserDecisions(rest).concernEverything || footprint.everything else { throw WireError.badValue("footprint") }
         guard rest.schema == nil || bringsSchema else { throw WireError.badValue("schema") }
+        for resolution in rest.resolutions { claim?.note(resolution) }
+        try check()
         if isKnown { try notes?.noteKnownWork(info.id, journal: journal, session) }
         try UserDecisions(rest).apply(db)
         return (changes, growth, info.id)

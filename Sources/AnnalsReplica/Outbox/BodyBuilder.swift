@@ -73,6 +73,7 @@ package struct BodyBuilder {
         self.decisions = decisions
         encoder.policies(decisions.policies)
         encoder.resolutions(decisions.resolutions)
+        for resolution in decisions.resolutions { footprint.add(resolution) }
         encoder.references(decisions.references)
     }
 

@@ -17,8 +17,8 @@ package struct OutboxFiller {
     package let limits: OutboxLimits
     /// Returns the key of the footprints' hashes. Called only if there is something to hash.
     package let footprintKey: () throws -> FootprintKey
-    /// The author of transactions without one, as other replicas see it: the name of this replica.
-    package var author: () throws -> String? = { nil }
+    /// The name of this replica. Other replicas see it as the author of transactions without one.
+    package var replicaName: () throws -> String? = { nil }
     /// Adds the schema additions that the space does not have, before the transactions that use them.
     package var offer: (OutboxFiller) throws -> Void = { _ in }
     /// Adds constraints that the space does not have, after all transactions.
@@ -26,14 +26,14 @@ package struct OutboxFiller {
 
     package init(
         db: Database, tables: TrackedTables, limits: OutboxLimits, footprintKey: @escaping () throws -> FootprintKey,
-        author: @escaping () throws -> String? = { nil }, offer: @escaping (OutboxFiller) throws -> Void = { _ in },
+        replicaName: @escaping () throws -> String? = { nil }, offer: @escaping (OutboxFiller) throws -> Void = { _ in },
         offerConstraints: @escaping (OutboxFiller) throws -> Void = { _ in }
     ) {
         self.db = db
         self.tables = tables
         self.limits = limits
         self.footprintKey = footprintKey
-        self.author = author
+        self.replicaName = replicaName
         self.offer = offer
         self.offerConstraints = offerConstraints
     }
@@ -92,7 +92,8 @@ package struct OutboxFiller {
         _ decisions: UserDecisions, with number: Int64?, as id: TransactionID, time: HybridTime, author: String?
     ) throws {
         guard let number else {
-            let info = TransactionInfo(id: id, time: time, author: author, origin: .local)
+            let name = try replicaName()
+            let info = TransactionInfo(id: id, time: time, author: author ?? name, replicaName: name, origin: .local)
             var builder = BodyBuilder(info, key: try footprintKey(), parts: Outbox.PartWriter(db, limits: limits))
             builder.decide(decisions)
             return try Outbox.append(db, builder.finish())
@@ -106,13 +107,11 @@ package struct OutboxFiller {
     ) throws -> Outbox.Draft? {
         let id: Data = try row.value("id")
         guard let id = TransactionID(bytes: id) else { throw Corruption("\(OwnTables.transactions).id") }
-        let named: String? = try row.value("author")
-        // External means that no author was given, so that the author is this replica's name; see `ReplicaNames`.
-        let isNamed = origin == .external && named != nil
+        let name = try replicaName()
         let info = try TransactionInfo(
             id: id, time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")),
-            author: named ?? author(), contextName: row.value("context"),
-            origin: isNamed ? .local : TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
+            author: row.value("author") ?? name, replicaName: name, contextName: row.value("context"),
+            origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
         var highest: [String: Int64] = [:]

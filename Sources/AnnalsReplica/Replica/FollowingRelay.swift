@@ -154,7 +154,10 @@ package struct FollowingRelay {
 
     private func put(_ content: TransactionParts, _ unit: RecentEntries.Unit, at sequence: Int64, _ missingSchema: MissingSchema) throws {
         let parts = Outbox.PartWriter(db, sequence: sequence, limits: step.outboxLimits)
-        var builder = BodyBuilder(try content.info(), key: .none, parts: parts)
+        var info = try content.info()
+        // This replica sends it. Its author remains.
+        info.replicaName = state.name
+        var builder = BodyBuilder(info, key: .none, parts: parts)
         var journal: [JournalEntry] = []
         let rest = try content.rest { entries, _ in journal += entries }
         guard rest.voids.isEmpty else { throw Self.voided(unit.position) }

@@ -3,10 +3,8 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// The names of the replicas of a space, as far as the log shows them.
-///
-/// A replica gives its name as the author of transactions without one. In the log, only external transactions never have an author of
-/// their own, so only they show the name. `annals_meta` stores it for each replica.
+/// The names of the replicas of a space, as the log has them: each transaction has the name of its replica. `annals_meta` stores the
+/// newest name of each replica.
 package enum ReplicaNames {
     private static let prefix = "named:"
     /// As many as the relay keeps of a name.
@@ -26,7 +24,7 @@ package enum ReplicaNames {
 
     /// To be called with each transaction of another replica. Writes nothing if the name is stored already.
     static func note(_ info: TransactionInfo, of replica: ReplicaID, _ db: Database) throws {
-        guard info.origin == .external, let name = info.author, !name.isEmpty else { return }
+        guard let name = info.replicaName, !name.isEmpty else { return }
         try MetaTable(db).set("\(prefix)\(replica)", String(name.prefix(characters)))
     }
 

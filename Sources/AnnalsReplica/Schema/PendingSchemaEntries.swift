@@ -148,7 +148,8 @@ extension OutboxFiller {
             if let additions = try? SchemaAdditions(earlier, to: space) { space.add(additions) }
         }
         try SchemaAdditions.checkForReceivers(entry, of: space)
-        let info = try makeInfo()
+        var info = try makeInfo()
+        info.replicaName = try replicaName()
         var builder = BodyBuilder(info, key: try footprintKey(), parts: Outbox.PartWriter(db, limits: limits))
         builder.bring(entry)
         try Outbox.append(db, builder.finish())

@@ -279,7 +279,7 @@ private struct JoiningRows {
     private mutating func append(_ changes: [TableChange], _ rebase: Rebase) throws -> [RenumberedRows.Renaming] {
         var transaction = OutboxTransaction(
             info: TransactionInfo(
-                id: step.environment.makeTransactionID(), time: .zero, author: state.name, contextName: "join", origin: .local),
+                id: step.environment.makeTransactionID(), time: .zero, author: state.name, replicaName: state.name, contextName: "join"),
             changes: changes)
         let rebased = try rebase.rebase(transaction)
         summary.conflicts += rebased.conflicts
