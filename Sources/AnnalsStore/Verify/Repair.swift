@@ -176,7 +176,8 @@ struct Repair {
                 let state = try ReplicaState.load(db)
                 let filler = OutboxFiller(
                     db: db, tables: try TrackedTables.load(db), limits: OutboxLimits(),
-                    footprintKey: { try state?.cipher(spaceKeys, operation: "verify")?.footprintKey ?? .none }, replicaName: { state?.name })
+                    footprintKey: { try state?.cipher(spaceKeys, operation: "verify")?.footprintKey ?? .none }, replicaName: { state?.name }
+                )
                 try filler.fill()
                 return .commit
             }
