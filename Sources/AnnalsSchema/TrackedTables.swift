@@ -103,6 +103,15 @@ package struct TrackedTables: Sendable {
         return tables
     }
 
+    /// The same tables without some of them. References to those remain.
+    package func without(_ names: [String]) -> TrackedTables {
+        guard !names.isEmpty else { return self }
+        let left = entries.filter { entry in !names.contains(where: entry.definition.name.isSameIdentifier) }
+        var tables = TrackedTables(left.map { ($0.id, $0.definition) }, canonicalNames: canonicalNames, undeclared: undeclared)
+        tables.layouts = layouts
+        return tables
+    }
+
     /// - Parameter undeclared: The decisions about references that the schema does not declare, under canonical names.
     package init(
         _ definitions: [(id: Int64, definition: DeclaredTable)], canonicalNames: NameMap = NameMap(), undeclared: [ReferenceSetting] = []

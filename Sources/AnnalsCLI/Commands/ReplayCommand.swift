@@ -21,6 +21,9 @@ struct ReplayCommand: AsyncParsableCommand {
               annals replay shop.db --to 2024-05-01T08:00:00Z --output may.db
               annals replay --relay https://relay.example.org --space shop --to 1200 --output then.db
 
+            A date or transaction before a table with rows was tracked is refused, because the rows of this table are not known there. \
+            --without leaves the table empty.
+
             With --relay no store is needed. The space is rebuilt at a position that the relay still has: any from the horizon on, \
             which annals relay spaces shows.
             """)
@@ -39,6 +42,8 @@ struct ReplayCommand: AsyncParsableCommand {
     @OptionGroup var extensions: ExtensionOptions
     @Option(name: .customLong("output"), help: ArgumentHelp("The file to create.", valueName: "file"), completion: .file())
     var file: String
+    @Option(help: ArgumentHelp("Leave this table empty; can be repeated.", valueName: "table"))
+    var without: [String] = []
     @Flag(help: "Replace the file if it exists.")
     var force = false
     @OptionGroup var output: OutputOptions
@@ -50,6 +55,7 @@ struct ReplayCommand: AsyncParsableCommand {
         if relay != nil, position == nil { throw ValidationError("with --relay, --to must be a position, such as 1200.") }
         if relay == nil, trust.isGiven { throw ValidationError("--ca-file and --pin need --relay.") }
         if relay == nil, spaceKey.file != nil { throw ValidationError("--space-key-file needs --relay.") }
+        if relay != nil, !without.isEmpty { throw ValidationError("--without needs a store.") }
         if relay == nil, space != nil { throw ValidationError("--space needs --relay.") }
     }
 
@@ -64,9 +70,9 @@ struct ReplayCommand: AsyncParsableCommand {
     private func replay(_ store: Store, _ name: String) async throws {
         let console = output.console
         let point = try await store.point(named: to)
-        let (path, force) = (file, force)
+        let (path, force, without) = (file, force, without)
         let outcome = try await Progress.during("replaying", on: console) { progress in
-            try await store.replay(to: point, output: path, force: force) { progress.report(done: $0, of: $1) }
+            try await store.replay(to: point, output: path, force: force, leavingOut: without) { progress.report(done: $0, of: $1) }
         }
         if output.json {
             console.print(

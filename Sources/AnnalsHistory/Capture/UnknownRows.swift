@@ -60,10 +60,14 @@ package struct UnknownRows: Codable, Hashable, Sendable {
         return absent.map { (point.dividedTransaction ?? point.token.number) > $0 } ?? true
     }
 
-    /// - Parameter tables: the current names of the tables whose rows are wanted; nil for all, also those that were dropped since.
+    /// - Parameters:
+    ///   - tables: the current names of the tables whose rows are wanted; nil for all, also those that were dropped since.
+    ///   - leftOut: the names of tables whose rows are not wanted.
     /// - Throws: `AnnalsError` with code `tokenExpired` if the rows of one of them are not known at a point.
-    package static func check(_ points: [HistoryPoint], tables: [String]?, operation: String, _ db: Database) throws {
-        let lists = try TrackedTable.fetchAll(db)
+    package static func check(
+        _ points: [HistoryPoint], tables: [String]?, leavingOut leftOut: [String] = [], operation: String, _ db: Database
+    ) throws {
+        let lists = try TrackedTable.fetchAll(db).filter { list in !leftOut.contains(where: list.name.isSameIdentifier) }
         let tracked = Set(lists.filter { $0.state == .tracked }.map(\.name.foldedIdentifier))
         let wanted = tables.map { Set($0.map(\.foldedIdentifier)) }
         for list in lists {
@@ -73,7 +77,7 @@ package struct UnknownRows: Codable, Hashable, Sendable {
             let why = isTracked ? "another program rebuilt it or wrote to it without capture" : "it was dropped"
             throw AnnalsError(
                 .tokenExpired, operation: operation, "the rows of \(list.name) are not known there: \(why), before transaction \(gap)",
-                hint: hint(gap, operation))
+                hint: hint(gap, list.name, operation), commandHint: commandHint(gap, list.name, operation))
         }
         let entries = try load(db).filter { entry in points.contains(where: entry.holds) }
         guard !entries.isEmpty else { return }
@@ -83,14 +87,18 @@ package struct UnknownRows: Codable, Hashable, Sendable {
             throw AnnalsError(
                 .tokenExpired, operation: operation,
                 "the rows of \(name) are not known there: it had rows when it was tracked, in transaction \(entry.recorded)",
-                hint: hint(entry.recorded, operation))
+                hint: hint(entry.recorded, name, operation), commandHint: commandHint(entry.recorded, name, operation))
         }
     }
 
-    private static func hint(_ number: Int64, _ operation: String) -> String {
+    private static func hint(_ number: Int64, _ table: String, _ operation: String) -> String {
         operation == "replay"
-            ? "Use a point from transaction \(number) on; restore and diff can leave the table out"
+            ? "Use a point from transaction \(number) on, or leave the table out"
             : "Name other tables, or a point from transaction \(number) on"
+    }
+
+    private static func commandHint(_ number: Int64, _ table: String, _ operation: String) -> String? {
+        operation == "replay" ? "Use a point from transaction \(number) on, or leave the table empty with --without \(table)" : nil
     }
 
     /// The tracked tables to which a program wrote without capture, each with the transaction before which it did. Purged history does

@@ -33,13 +33,15 @@ public enum Replay {
     ///   - point: The point of history.
     ///   - path: The new file.
     ///   - force: Replaces an existing file.
+    ///   - leftOut: Tables without rows in the file, for example because their rows are not known at that point.
     ///   - environment: The clock and identities. Tests give their own.
     ///   - progress: Called with the number of undone transactions and the number of all. An error that it throws ends the replay.
-    /// - Throws: `AnnalsError` with code `cannotCreate` if the file exists or cannot be created, `tokenExpired` or
-    ///   `tokenUnknown`, `schemaRefused` if the schema needs a function, collation or module that this program does not have, or
+    /// - Throws: `AnnalsError` with code `cannotCreate` if the file exists or cannot be created, `notTracked` if a left out table
+    ///   never was tracked, `tokenExpired` or `tokenUnknown`, `schemaRefused` if the schema needs a function, collation or module that this program does not have, or
     ///   `diverged` if the rows differ from history. Then no file is left.
     package static func write(
-        _ db: Database, to point: HistoryPoint, output path: String, force: Bool = false, environment: CaptureEnvironment = .system,
+        _ db: Database, to point: HistoryPoint, output path: String, force: Bool = false, leavingOut leftOut: [String] = [],
+        environment: CaptureEnvironment = .system,
         progress: (_ done: Int64, _ of: Int64) throws -> Void = { _, _ in }
     ) throws -> Outcome {
         let file = try OutputFile(path, source: db.mainFile, mayReplace: force, operation: "replay")
@@ -47,7 +49,7 @@ public enum Replay {
         var isFilling = false
         do {
             let outcome = try withConnection(db, attaching: file.temporaryPath) {
-                try fill(db, point, environment, { isFilling = true }, progress)
+                try fill(db, point, leftOut, environment, { isFilling = true }, progress)
             }
             try file.finish()
             return outcome
@@ -81,7 +83,7 @@ public enum Replay {
     }
 
     private static func fill(
-        _ db: Database, _ point: HistoryPoint, _ environment: CaptureEnvironment, _ begin: () -> Void,
+        _ db: Database, _ point: HistoryPoint, _ unwanted: [String], _ environment: CaptureEnvironment, _ begin: () -> Void,
         _ progress: (Int64, Int64) throws -> Void
     ) throws -> Outcome {
         let pageSize = try Int.fetchOne(db, sql: "PRAGMA main.page_size") ?? 0
@@ -99,8 +101,10 @@ public enum Replay {
             begin()
             let bounds = try HistoryBounds(db)
             try bounds.check(token)
-            let tables = try TrackedTables.load(db)
-            try UnknownRows.check([point], tables: nil, operation: "replay", db)
+            let all = try TrackedTables.load(db)
+            try checkNames(unwanted, db)
+            try UnknownRows.check([point], tables: nil, leavingOut: unwanted, operation: "replay", db)
+            let tables = all.without(unwanted)
             let schema = SchemaCopy(db: db, tables: tables.entries.map(\.definition))
             try schema.makeTables()
             let changes = try NetChanges(db, tables: tables)
@@ -108,7 +112,7 @@ public enum Replay {
                 throw StoreError.toVerify(.diverged, operation: "replay", "the rows differ from history: \(mismatch.message)")
             }
             outcome.rows += try copy.move(.back, through: changes.unrecordedParts())
-            let all = bounds.latest.number - token.number
+            let count = bounds.latest.number - token.number
             for number in stride(from: bounds.latest.number, to: token.number, by: -1) {
                 if number == point.dividedTransaction {
                     outcome.rows += try copy.move(.back, through: changes.parts(after: point))
@@ -116,7 +120,7 @@ public enum Replay {
                     outcome.rows += try copy.move(.back, through: number)
                     outcome.transactions += 1
                 }
-                try progress(bounds.latest.number - number + 1, all)
+                try progress(bounds.latest.number - number + 1, count)
             }
             try schema.makeRest { outcome.notes.append("\($0.message); it was left out") }
             let leftOut = try schema.leftOut().map(\.table)
@@ -126,13 +130,24 @@ public enum Replay {
             try schema.copyHeader()
             try FullTextIndexes.rebuild(db, schema: SchemaCopy.target)
             try SpatialIndexes.rebuild(db, schema: SchemaCopy.target)
-            outcome.notes += try note(on: SchemaReader(db).emptyTables(tables))
+            outcome.notes += try note("untracked tables", SchemaReader(db).emptyTables(all))
+            outcome.notes += note("left out tables", all.entries.map(\.definition.name).filter { tables.table(named: $0) == nil })
         }
         return outcome
     }
 
-    private static func note(on empty: [String]) -> [String] {
-        empty.isEmpty ? [] : ["untracked tables are empty: \(empty.joined(separator: ", "))"]
+    private static func note(_ which: String, _ empty: [String]) -> [String] {
+        empty.isEmpty ? [] : ["\(which) are empty: \(empty.joined(separator: ", "))"]
+    }
+
+    /// A table whose rows are not known may have been dropped since.
+    private static func checkNames(_ names: [String], _ db: Database) throws {
+        let known = try names.isEmpty ? [] : TrackedTable.fetchAll(db).map(\.name)
+        for name in names where !known.contains(where: name.isSameIdentifier) {
+            throw AnnalsError(
+                .notTracked, operation: "replay", "the table \(name) is not tracked", hint: "status() lists the tracked tables",
+                commandHint: "annals status lists the tables")
+        }
     }
 }
 

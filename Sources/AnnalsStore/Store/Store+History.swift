@@ -95,9 +95,10 @@ extension Store {
     ///   - point: the point of history.
     ///   - path: the file.
     ///   - force: replaces an existing file.
+    ///   - leftOut: tables without rows in the file, for example because their rows are not known at that point.
     ///   - progress: called with the number of transactions that are undone, and their total.
     public func replay(
-        to point: HistoryPoint, output path: String, force: Bool = false,
+        to point: HistoryPoint, output path: String, force: Bool = false, leavingOut leftOut: [String] = [],
         progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
     ) async throws -> Replay.Outcome {
         let configuration = configuration
@@ -105,17 +106,18 @@ extension Store {
             try await database.writeWithoutTransaction { db in
                 guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
                 return try Replay.write(
-                    db, to: point, output: path, force: force, environment: StoreStep(db, configuration).environment, progress: progress)
+                    db, to: point, output: path, force: force, leavingOut: leftOut, environment: StoreStep(db, configuration).environment,
+                    progress: progress)
             }
         }
     }
 
     /// Writes the state of the store at the end of a transaction into a new file.
     public func replay(
-        to token: HistoryToken, output path: String, force: Bool = false,
+        to token: HistoryToken, output path: String, force: Bool = false, leavingOut leftOut: [String] = [],
         progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
     ) async throws -> Replay.Outcome {
-        try await replay(to: HistoryPoint(token), output: path, force: force, progress: progress)
+        try await replay(to: HistoryPoint(token), output: path, force: force, leavingOut: leftOut, progress: progress)
     }
 
     /// Checks the store completely, and tests on a copy whether history leads to the current rows. Nothing is changed. It takes

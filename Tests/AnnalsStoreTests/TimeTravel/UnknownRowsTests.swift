@@ -34,6 +34,16 @@ struct UnknownRowsTests {
         }
     }
 
+    /// Replays without a table, and returns the values of `x` in the new file.
+    private func values(without name: String, _ file: TemporaryFile, _ store: Store, at point: HistoryToken) async throws -> [String] {
+        let path = file.path + ".without"
+        let outcome = try await store.replay(to: point, output: path, leavingOut: [name.uppercased()])
+        #expect(outcome.notes == ["left out tables are empty: \(name)"])
+        return try await DatabaseQueue(path: path).read { db in
+            try String.fetchAll(db, sql: "SELECT x FROM a UNION ALL SELECT x FROM \(name)")
+        }
+    }
+
     @Test func theirRowsAreRecordedAndNoTokenExpires() async throws {
         let (file, store) = try await store()
         defer { withExtendedLifetime(file) {} }
@@ -55,6 +65,10 @@ struct UnknownRowsTests {
         await expectUnknown("old") { _ = try await store.replay(to: first, output: file.path + ".replayed") }
         await expectUnknown("old") { _ = try await store.diff(from: first, to: latest) { _ in } }
         #expect(!FileManager.default.fileExists(atPath: file.path + ".replayed"))
+        #expect(try await values(without: "old", file, store, at: first) == ["x"])
+        await #expect {
+            try await store.replay(to: first, output: file.path + ".replayed", leavingOut: ["odl"])
+        } throws: { ($0 as? AnnalsError)?.code == .notTracked }
         #expect(try await store.diff(from: first, to: latest, only: DifferenceFilter(tables: ["a"])) { _ in }.total == 1)
         try await store.restore(to: first, tables: ["A"])
         #expect(try file.shell("SELECT count(*) FROM a; SELECT count(*) FROM old") == "1\n1\n")
@@ -193,6 +207,7 @@ struct UnknownRowsTests {
         let first = try await store.token(named: "1")
         await expectUnknown("b") { try await store.restore(to: first) }
         await expectUnknown("b") { _ = try await store.replay(to: first, output: file.path + ".replayed") }
+        #expect(try await values(without: "b", file, store, at: first) == ["x"])
         #expect(try await store.restore(to: first, tables: ["a"], isTrial: true).rows.updated == 1)
         #expect(try await store.diff(from: first, to: store.latestToken(), only: DifferenceFilter(tables: ["a"])).count == 1)
         // A reader that follows history would miss the writes without capture.
