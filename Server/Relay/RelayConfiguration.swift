@@ -1,5 +1,6 @@
 internal import AnnalsCore
 internal import AnnalsWire
+internal import Foundation
 package import RelayLog
 internal import RelayPostgres
 
@@ -27,10 +28,13 @@ package struct RelayConfiguration: Sendable {
     package var webTokens: WebTokenSettings?
     /// The rules of the automatic purges; nil disables them.
     package var purge: PurgeRules? = PurgeRules()
+    /// When the relay makes backups by itself.
+    package var backup = BackupRules()
     /// The number of owners after which a reported entry is voided; 0 disables it, so that only operators void.
     package var autoVoid = 0
 
     private static let mostReporters = 1_000
+    private static let mostBackups = 10_000
 
     package enum Storage: Sendable, Hashable {
         /// A folder, created if it is missing; one relay at a time serves it.
@@ -71,6 +75,20 @@ package struct RelayConfiguration: Sendable {
             tls != nil || allowPlaintext || address.isLoopback, "tokens and data would cross the network unencrypted at \(address.host)",
             "Give a certificate with --tls-cert and --tls-key, or put a proxy with TLS in front and add --allow-plaintext")
         try webTokens?.validate()
+        if !backup.folder.isEmpty {
+            try require(
+                backup.every >= BackupRules.shortest, "backup.every is \(TimeText.text(milliseconds: backup.every))", "Set at least 1m")
+            try require((1...Self.mostBackups).contains(backup.keep), "backup.keep is \(backup.keep)", "Set a number from 1 to 10000")
+            try require(
+                FileManager.default.isWritableFile(atPath: backup.folder), "the folder \(backup.folder) for backups cannot be written",
+                "Create it, and give it to the user that serves the relay")
+            let path = URL(fileURLWithPath: backup.folder).standardizedFileURL.path
+            if case .directory(let data) = storage {
+                try require(
+                    !"\(path)/".hasPrefix("\(URL(fileURLWithPath: data).standardizedFileURL.path)/"),
+                    "the folder \(backup.folder) for backups is inside the relay's data", "Name a folder on another disk")
+            }
+        }
         try require(
             (0...Self.mostReporters).contains(autoVoid), "auto-void is \(autoVoid)",
             "Set a number of owners from 0 to 1000; 0 disables it")

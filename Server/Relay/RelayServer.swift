@@ -132,6 +132,13 @@ package struct RelayServer: Service {
                     try await Purging(log: log, rules: rules, seconds: seconds, logger: logger, metrics: metrics).run()
                 }
             }
+            if !configuration.backup.folder.isEmpty {
+                group.addTask { [configuration, logger, metrics] in
+                    let open = { @Sendable in try configuration.storage.open(readers: 1) }
+                    let reserve = configuration.limits.log.diskReserveBytes
+                    try await Backups(rules: configuration.backup, open: open, reserveBytes: reserve, logger: logger, metrics: metrics).run()
+                }
+            }
             defer { group.cancelAll() }
             try await group.next()
         }

@@ -42,6 +42,7 @@ enum MetricCatalogue {
         Metric(name: Name.purges, kind: .counter, help: "Purges that dropped a part of a log."),
         Metric(name: Name.purgedBytes, kind: .counter, help: "Bytes of log that purges dropped."),
         Metric(name: Name.purgeFailures, kind: .counter, help: "Purges that failed."),
+        Metric(name: Name.backupFailures, kind: .counter, help: "Backups by the relay's own schedule that failed."),
         Metric(name: Name.receivedBytes, kind: .counter, help: "Bytes of request bodies."),
         Metric(name: Name.sentBytes, kind: .counter, help: "Bytes of answer bodies."),
         Metric(name: Name.connections, kind: .gauge, help: "Open connections."),
@@ -100,6 +101,7 @@ enum MetricCatalogue {
         static let purges = "annals_relay_purges_total"
         static let purgedBytes = "annals_relay_purged_bytes_total"
         static let purgeFailures = "annals_relay_purge_failures_total"
+        static let backupFailures = "annals_relay_backup_failures_total"
         static let receivedBytes = "annals_relay_received_bytes_total"
         static let sentBytes = "annals_relay_sent_bytes_total"
         static let connections = "annals_relay_connections"

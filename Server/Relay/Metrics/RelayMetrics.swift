@@ -25,6 +25,7 @@ final class RelayMetrics: Sendable {
     private let purges: Counter
     private let purgedBytes: Counter
     private let purgeFailures: Counter
+    private let backupFailures: Counter
     /// Instruments are cached for each combination of labels, because each request needs several.
     private let requests = Mutex<[RequestLabels: (count: Counter, time: Timer)]>([:])
     private let pushes = Mutex<[String: Counter]>([:])
@@ -53,6 +54,7 @@ final class RelayMetrics: Sendable {
         purges = counter(Name.purges)
         purgedBytes = counter(Name.purgedBytes)
         purgeFailures = counter(Name.purgeFailures)
+        backupFailures = counter(Name.backupFailures)
         // Prometheus sees no increase if a series appears with the value 1, so each series starts at 0.
         contradictions.increment(by: 0)
         for code in Problem.Code.allCases { problem(code.rawValue).increment(by: 0) }
@@ -117,5 +119,9 @@ final class RelayMetrics: Sendable {
 
     func noteFailedPurge() {
         purgeFailures.increment()
+    }
+
+    func noteFailedBackup() {
+        backupFailures.increment()
     }
 }

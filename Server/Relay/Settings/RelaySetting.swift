@@ -79,6 +79,7 @@ struct RelaySetting: Sendable {
             text("metrics-token-file", \.metricsTokenFile), text("tls.certificate", \.tlsCertificate), text("tls.key", \.tlsKey),
             flag("purge.enabled", \.purges), time("purge.keep", \.rules.keep), time("purge.retention", \.rules.retention),
             time("purge.silence", \.rules.silence), number("auto-void", \.autoVoid),
+            text("backup.folder", \.backup.folder), time("backup.every", \.backup.every), number("backup.keep", \.backup.keep),
             text("jwt.keys", \.webTokens.keys), text("jwt.issuer", \.webTokens.issuer), text("jwt.audience", \.webTokens.audience),
             text("jwt.claim", \.webTokens.claim), number("jwt.leeway-seconds", \.webTokens.leewaySeconds),
         ]

@@ -29,6 +29,7 @@ package struct RelaySettings: Sendable {
     var purges = true
     var rules = PurgeRules()
     var autoVoid = 0
+    var backup = BackupRules()
     var webTokens = WebTokenSettings(keys: "", issuer: "", audience: "")
     var limits = RelayLimits()
 
@@ -111,6 +112,7 @@ package struct RelaySettings: Sendable {
             allowPlaintext: allowPlaintext, limits: limits)
         configuration.purge = purges ? rules : nil
         configuration.autoVoid = autoVoid
+        configuration.backup = backup
         configuration.trustedProxies = trustedProxies
         if !(tlsCertificate.isEmpty && tlsKey.isEmpty) { configuration.tls = TLSFiles(certificate: tlsCertificate, key: tlsKey) }
         configuration.metricsTokenFile = metricsTokenFile.isEmpty ? nil : metricsTokenFile

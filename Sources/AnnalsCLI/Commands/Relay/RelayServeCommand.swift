@@ -49,6 +49,15 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         help: "Void an entry automatically when this many owners other than its author's reported it. (default: 0, never)")
     var autoVoid: Int?
     @Option(
+        name: .customLong("backup-folder"),
+        help: "Make backups in this folder by a schedule, each in a folder of its own. It should be on another disk.",
+        completion: .directory)
+    var backupFolder: String?
+    @Option(name: .customLong("backup-every"), help: "The time from one backup to the next, such as 6h. (default: 1d)")
+    var backupEvery: String?
+    @Option(name: .customLong("backup-keep"), help: "How many of these backups are kept. (default: 7)")
+    var backupKeep: Int?
+    @Option(
         name: .customLong("snapshot-after"), help: "Ask for a snapshot after this many MiB of log, if the newest snapshot is not larger.")
     var snapshotAfter: Int?
     @Option(name: .customLong("snapshot-after-positions"), help: "Ask for a snapshot after this many positions.")
@@ -65,7 +74,7 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
 
     func validate() throws {
         if (tlsCert == nil) != (tlsKey == nil) { throw ValidationError("Give --tls-cert and --tls-key together.") }
-        for (name, text) in [("keep", keep), ("retention", retention), ("silence", silence)] {
+        for (name, text) in [("keep", keep), ("retention", retention), ("silence", silence), ("backup-every", backupEvery)] {
             guard let text, Lifetime(argument: text) == nil else { continue }
             throw ValidationError("The value '\(text)' is invalid for '--\(name)': give a duration such as 5m, 12h or 30d.")
         }
@@ -95,6 +104,9 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         flags["purge.retention"] = retention
         flags["purge.silence"] = silence
         flags["auto-void"] = autoVoid.map(String.init)
+        flags["backup.folder"] = backupFolder
+        flags["backup.every"] = backupEvery
+        flags["backup.keep"] = backupKeep.map(String.init)
         flags["limits.snapshot-log-mebibytes"] = snapshotAfter.map(String.init)
         flags["limits.snapshot-log-positions"] = snapshotAfterPositions.map(String.init)
         return flags
