@@ -64,6 +64,63 @@ import Testing
             world, conflict, "the row id = 10 of person cannot have these values: team has no matching row for FOREIGN KEY (team)")
     }
 
+    @Test func `a row that was set aside does not overwrite another row that has its key`() async throws {
+        let world = try await SyncedStores(
+            replicas: 2,
+            schema: """
+                CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT);
+                CREATE TABLE purchase(id INTEGER PRIMARY KEY, customer INTEGER NOT NULL REFERENCES customer(id) ON DELETE CASCADE, what TEXT);
+                INSERT INTO customer VALUES(1, 'Ann'), (2, 'Bob');
+                """)
+        try world.outside(0, "DELETE FROM customer WHERE id = 2; INSERT INTO purchase VALUES(1, 1, 'tea')")
+        try await world.sync(0)
+        world.clock.advance(.seconds(1))
+        try world.outside(1, "INSERT INTO purchase VALUES(1, 2, 'coffee')")
+        try await world.settle()
+        let conflicts = try await world.stores[0].conflicts()
+        let conflict = try #require(conflicts.first { $0.entry.table == "purchase" && $0.entry.winner == .stored })
+        try world.outside(0, "INSERT INTO customer VALUES(2, 'Bob')")
+        try world.outside(0, "INSERT OR IGNORE INTO purchase VALUES(\(conflict.entry.key[0].integer ?? 0), 1, 'cake')")
+        let store = world.stores[0]
+        let before = try await store.digest()
+        for side in [JournalEntry.Side.incoming, nil] {
+            let error = await #expect(throws: AnnalsError.self) {
+                try await store.resolve(conflict.id, taking: side, setting: side == nil ? ["what": .text("milk")] : [:])
+            }
+            #expect(error?.code == .constraint && error?.message.contains("no longer exists, and another row of purchase has its key") == true)
+            #expect(try await store.digest() == before)
+        }
+        // To confirm that there is no row changes nothing either.
+        #expect(try await store.resolve(conflict.id, taking: .stored) == .agreed)
+        #expect(try await store.digest() == before)
+        _ = try await store.resolve(conflict.id, taking: .incoming, setting: ["id": .integer(9)])
+        try await world.settle()
+        #expect(try await world.rows(1, "SELECT customer, what FROM purchase WHERE id = 9") == [[2.databaseValue, "coffee".databaseValue]])
+        #expect(try await world.rows(1, "SELECT count(*) FROM purchase WHERE what = 'tea'") == [[1.databaseValue]])
+    }
+
+    @Test func `a change that is summed is no value for the row, also if all of its transaction was set aside`() async throws {
+        let world = try await SyncedStores(
+            replicas: 2, schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, stock INTEGER CHECK (stock >= 0)); INSERT INTO item VALUES(1, 7)")
+        try await world.stores[0].setPolicies([
+            PolicySetting(table: "item", column: "stock", aspect: .update, policy: "sum"),
+            PolicySetting(table: "item", aspect: .whole, policy: "yes"),
+        ])
+        try await world.settle()
+        try world.outside(0, "UPDATE item SET stock = stock - 6")
+        try await world.sync(0)
+        world.clock.advance(.seconds(1))
+        try world.outside(1, "UPDATE item SET stock = stock - 7")
+        try await world.settle()
+        try world.outside(0, "UPDATE item SET stock = stock + 20")
+        let conflict = try #require(try await world.stores[0].conflicts().last)
+        let error = await #expect(throws: AnnalsError.self) { try await world.stores[0].resolve(conflict.id, taking: .incoming) }
+        #expect(error?.code == .usage && error?.message.contains("is a change of stock by -7, and no value") == true)
+        _ = try await world.stores[0].resolve(conflict.id, taking: .incoming, setting: ["stock": .integer(14)])
+        try await world.settle()
+        #expect(try await world.rows(1, "SELECT stock FROM item") == [[14.databaseValue]])
+    }
+
     @Test func `all replicas count the same conflicts, and one counts a value as lost`() async throws {
         let world = try await world()
         try await world.addClone("r2")

@@ -9,11 +9,14 @@ package struct Resolving {
     package let row: ManualEdit
     package let conflict: Conflict
     package let renumbered: RenumberedKeys
+    /// Whether the space sums the changes of a column.
+    package let isSummed: (_ column: String) -> Bool
 
-    package init(row: ManualEdit, conflict: Conflict, renumbered: RenumberedKeys) {
+    package init(row: ManualEdit, conflict: Conflict, renumbered: RenumberedKeys, isSummed: @escaping (_ column: String) -> Bool) {
         self.row = row
         self.conflict = conflict
         self.renumbered = renumbered
+        self.isSummed = isSummed
     }
 
     private var table: DeclaredTable { row.table }
@@ -27,6 +30,7 @@ package struct Resolving {
         if entry.kind == .renumber { return try writeRenumbered(side, set) }
         let key = try key()
         let current = try row.find(key)
+        if current != nil, leftNoRow { return try writeBeside(key, side, set) }
         guard let decided = try decided(side, set) else {
             if let current { try row.delete(current) }
             return
@@ -36,6 +40,37 @@ package struct Resolving {
         } else {
             try row.insert(whole(side).merging(decided) { $1 })
         }
+    }
+
+    /// Whether the row does not exist since the conflict, or since a person decided it. A row that has the key now was inserted later.
+    private var leftNoRow: Bool {
+        switch conflict.resolution {
+        case .stored: entry.stored == nil
+        case .incoming: entry.incoming == nil
+        case .values: false
+        case nil, .tableRemoved: (entry.winner == .stored ? entry.stored : entry.incoming) == nil
+        }
+    }
+
+    /// Another row has the key now, and it must not get the values of this one.
+    private func writeBeside(_ key: [Value], _ side: JournalEntry.Side?, _ values: [String: Value]) throws {
+        guard let decided = try decided(side, values) else { return }
+        if entry.columns.isEmpty {
+            let inserted = try whole(side).merging(decided) { $1 }
+            let given = table.primaryKey.map { inserted[table.columns[$0].name] ?? .null }
+            if try given != key && row.find(given) == nil { return try row.insert(inserted) }
+        }
+        let name = ManualEdit.text(key, table.primaryKey.map { table.columns[$0].name })
+        let column = table.columns[table.primaryKey[0]].name
+        throw AnnalsError(
+            .constraint, operation: "resolve",
+            "the row of conflict \(conflict.id) no longer exists, and another row of \(table.name) has its key \(name)",
+            hint: entry.columns.isEmpty
+                ? "Nothing was changed. Insert it under another key, with \(column) in setting:"
+                : "Nothing was changed. Insert it under another key with plain SQL",
+            commandHint: entry.columns.isEmpty
+                ? "Nothing was changed. --set \(column)=VALUE inserts it under another key"
+                : "Nothing was changed. Insert it under another key with plain SQL; annals conflicts shows the recorded values")
     }
 
     /// Both sides used one number. Both rows exist, and no value was lost.
@@ -67,14 +102,18 @@ package struct Resolving {
     /// The columns to write; nil if the row is to be deleted.
     private func decided(_ side: JournalEntry.Side?, _ values: [String: Value]) throws -> [String: Value]? {
         guard let side else { return values }
-        if side == .incoming, let sum = RefusedSum(entry), !values.keys.contains(where: { $0.isSameIdentifier(as: sum.column) }) {
-            throw isDifference(sum)
-        }
+        if side == .incoming, let sum = change(without: values) { throw isDifference(sum) }
         guard let row = side == .stored ? entry.stored : entry.incoming else { return values.isEmpty ? nil : values }
         let columns = entry.columns.isEmpty ? table.columns.map(\.name) : entry.columns
         guard columns.count == row.count else { throw outdated }
         let decided = Dictionary(zip(columns, side == .incoming ? followed(columns, row) : row)) { $1 }
         return decided.merging(values) { $1 }
+    }
+
+    /// A change that the space sums, and for which the user gave no value.
+    private func change(without values: [String: Value]) -> RefusedSum? {
+        let changes = [RefusedSum(entry)] + entry.columns.filter(isSummed).map { RefusedSum(entry, column: $0) }
+        return changes.compactMap { $0 }.first { sum in !values.keys.contains { $0.isSameIdentifier(as: sum.column) } }
     }
 
     /// The value of the incoming side was the author's, from before the merge. It would undo every change of the others.

@@ -1,5 +1,6 @@
 public import AnnalsCore
 package import AnnalsHistory
+import AnnalsMerge
 public import AnnalsReplica
 import AnnalsRows
 import AnnalsSchema
@@ -179,12 +180,14 @@ extension Store {
             let filler = try step.filler()
             try filler.fill()
             let side = side ?? (values.isEmpty ? .incoming : nil)
+            let policies = try MergePolicies(PolicyTable.load(db, for: tables), over: MergePolicies())[table.definition.name]
             let (_, number) = try TransactionRecorder.managedWrite(
                 db, author: author, contextName: "resolve", step.environment
             ) { db in
                 try Resolving(
                     row: ManualEdit(db: db, table: table.definition, tables: tables), conflict: conflict,
-                    renumbered: RenumberedKeys(db, with: conflict, tables.localNames)
+                    renumbered: RenumberedKeys(db, with: conflict, tables.localNames),
+                    isSummed: { policies.policy(ofColumn: $0) == .sum }
                 ).write(side, values)
             }
             if let number { try UndetectedChanges.notify(db, after: number - 1) }
