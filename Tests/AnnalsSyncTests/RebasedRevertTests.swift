@@ -26,19 +26,50 @@ struct RebasedRevertTests {
         return numbers
     }
 
-    @Test func `the value before the rebase is not restored, because others wrote one since`() async throws {
+    @Test(arguments: [true, false]) func `the values that the rebase found are restored`(isByAuthor: Bool) async throws {
         let world = try await world()
-        let bobs = try await numbers(world.stores[1], HistoryRequest().authors("bob"))
-        let rebases = try await numbers(world.stores[1], HistoryRequest().origins(.rebase))
-        let (number, rebase) = (try #require(bobs.first), try #require(rebases.last))
-        let first = await #expect(throws: AnnalsError.self) { try await world.stores[1].revert(transaction: number) }
-        let second = await #expect(throws: AnnalsError.self) { try await world.stores[1].revert(by: "bob") }
-        for error in [first, second] {
-            #expect(error?.code == .rowsDiffer)
-            let hint = error?.hint ?? ""
-            #expect(hint.contains("a rebase repeated this work: revert the transaction that blame names"), "\(hint)")
+        let number = try #require(try await numbers(world.stores[1], HistoryRequest().authors("bob")).first)
+        if isByAuthor { try await world.stores[1].revert(by: "bob") } else { try await world.stores[1].revert(transaction: number) }
+        try await world.settle()
+        for index in 0..<2 { #expect(try await world.rows(index, "SELECT y FROM a") == [[10.databaseValue]]) }
+        #expect(try await world.stores[1].verify() == [])
+    }
+
+    @Test func `a rebase because of another column changes nothing about a revert`() async throws {
+        let world = try await SyncedStores(
+            replicas: 2, schema: "CREATE TABLE a(id INTEGER PRIMARY KEY, x, y); INSERT INTO a VALUES(1, 1, 1), (2, 2, 2), (3, 3, 3)")
+        try await world.stores[0].write(author: "ann") { db in try db.execute(sql: "UPDATE a SET x = 10") }
+        world.clock.advance(.seconds(1))
+        try await world.stores[1].write(author: "bob") { db in
+            try db.execute(sql: "UPDATE a SET y = 20 WHERE id = 1; DELETE FROM a WHERE id = 2; INSERT INTO a VALUES(4, 4, 4)")
         }
-        #expect(try await world.rows(1, "SELECT y FROM a") == [[20.databaseValue]])
+        try await world.settle()
+        #expect(try await numbers(world.stores[1], HistoryRequest().origins(.rebase)).count == 2)
+        try await world.stores[1].revert(by: "bob")
+        try await world.settle()
+        for index in 0..<2 {
+            let rows = try await world.rows(index, "SELECT id, x, y FROM a ORDER BY id")
+            #expect(rows == [1, 2, 3].map { [$0, 10, $0].map(\.databaseValue) }, "\(rows)")
+        }
+    }
+
+    @Test func `one of several transactions that a rebase repeated together is refused, and all of them are not`() async throws {
+        let world = try await SyncedStores(
+            replicas: 2, schema: "CREATE TABLE a(id INTEGER PRIMARY KEY, y); INSERT INTO a VALUES(1, 1)")
+        try await world.stores[0].write(author: "ann") { db in try db.execute(sql: "UPDATE a SET y = 10") }
+        world.clock.advance(.seconds(1))
+        for value in [20, 30] {
+            try await world.stores[1].write(author: "bob") { db in try db.execute(sql: "UPDATE a SET y = ?", arguments: [value]) }
+        }
+        try await world.settle()
+        let bobs = try await numbers(world.stores[1], HistoryRequest().authors("bob"))
+        let rebase = try #require(try await numbers(world.stores[1], HistoryRequest().origins(.rebase)).last)
+        let last = try #require(bobs.last)
+        let error = await #expect(throws: AnnalsError.self) { try await world.stores[1].revert(transaction: last) }
+        #expect(error?.code == .rowsDiffer)
+        #expect(error?.hint?.contains("a rebase repeated this work with other work of this replica: revert \(rebase) instead") == true)
+        #expect(try await world.rows(1, "SELECT y FROM a") == [[30.databaseValue]])
+        #expect(try await world.stores[1].revert(by: "bob", isTrial: true).rows.updated == 1)
         try await world.stores[1].revert(transaction: rebase)
         try await world.settle()
         for index in 0..<2 { #expect(try await world.rows(index, "SELECT y FROM a") == [[10.databaseValue]]) }

@@ -142,10 +142,13 @@ struct RevertCommand: AsyncParsableCommand {
         let rows = outcome.rows
         let whole = number.map { "transaction \($0)" } ?? PrintableText.of("the work of \(by ?? "")")
         let subject = part == nil && moments == nil ? whole : "a part of \(whole)"
-        guard rows.total > 0 else { return "\(subject): its rows already have the values from before; nothing to revert" }
+        let changed = Count.of(outcome.forced, "row")
+        guard rows.total > 0 else {
+            let left = outcome.forced > 0 ? "\(changed) with later changes left" : "its rows already have the values from before"
+            return "\(subject): \(left); nothing to revert"
+        }
         let of = number == nil ? " in \(Count.of(outcome.transactions, "transaction"))" : ""
         let counts = "\(rows.inserted) inserted, \(rows.updated) updated, \(rows.deleted) deleted"
-        let changed = Count.of(outcome.forced, "row")
         let forced =
             outcome.forced == 0
             ? "" : skipChanged ? "; \(changed) with later changes left" : "; later changes in \(changed) overwritten or left"

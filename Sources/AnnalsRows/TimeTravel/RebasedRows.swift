@@ -5,36 +5,57 @@ import GRDB
 /// The rows that rebases of this replica changed after a transaction.
 ///
 /// A rebase undoes own work, applies the work of others and repeats the own work. So a row can have the value that a transaction wrote,
-/// although others changed the row in between, and the old value of the transaction is not the one to return to. The transaction of
-/// the rebase has the right one.
+/// although others changed the row in between, and the old value of the transaction is not the one to return to. The transaction that
+/// repeated the work has the right one.
 struct RebasedRows {
-    /// Hashes, because there may be many rows. Two rows with one hash only cause a refusal.
-    private var rows: Set<Int> = []
+    /// What rebases did, in their order.
+    private var changes: [NetChange] = []
+    /// The indices in `changes` by the hash of a row's key.
+    private var indexes: [Int: [Int]] = [:]
+    /// The hashes of rows whose changes are not in `changes`. Two rows with one hash only cause a refusal.
+    private var unknown: Set<Int> = []
+
+    /// The number of changes in memory. Rows with more are refused.
+    private static let limit = 10_000
 
     /// - Parameter number: a transaction; rebases after it count.
     init(_ db: Database, _ changes: NetChanges, after number: Int64) throws {
         for rebase in try TransactionTable(db).numbers(of: .rebase, after: number) {
             for part in try changes.parts(of: rebase) {
-                try changes.forEachRow(in: part) { change in
-                    for hash in Self.hashes(change, part.entry) { rows.insert(hash) }
-                }
+                try changes.forEachRow(in: part) { note($0, part.entry) }
             }
         }
     }
 
-    func hold(_ change: NetChange, of entry: TrackedTables.Entry) -> Bool {
-        !rows.isEmpty && Self.hashes(change, entry).contains(where: rows.contains)
+    private mutating func note(_ change: NetChange, _ entry: TrackedTables.Entry) {
+        let hashes = Self.hashes(change, entry)
+        guard changes.count < Self.limit else { return unknown.formUnion(hashes) }
+        for hash in hashes { indexes[hash, default: []].append(changes.count) }
+        changes.append(change)
     }
 
-    private static func hashes(_ change: NetChange, _ entry: TrackedTables.Entry) -> [Int] {
+    /// Replaces the old values by those to which a revert returns now. Columns for which that is not clear become interrupted.
+    func follow(_ undone: inout UndoneChange, of entry: TrackedTables.Entry) {
+        guard !changes.isEmpty else { return }
+        let hashes = Self.hashes(undone.change, entry)
+        if hashes.contains(where: unknown.contains) { return undone.interrupt() }
+        let found = hashes.reduce(into: Set<Int>()) { $0.formUnion(indexes[$1] ?? []) }
+        if found.isEmpty { return }
+        guard hashes.count == 1 else { return undone.interrupt() }
+        undone.follow(found.sorted().map { changes[$0] })
+    }
+
+    /// The hash of the row's key; two if the change gave the row another key.
+    private static func hashes(_ change: NetChange, _ entry: TrackedTables.Entry) -> Set<Int> {
         let rule = IdentityRule(entry.definition)
-        return [change.old, change.new].compactMap { row in
-            row.map { row in
-                var hasher = Hasher()
-                hasher.combine(entry.id)
-                hasher.combine(rule.identity(of: row))
-                return hasher.finalize()
-            }
-        }
+        return Set(
+            [change.old, change.new].compactMap { row in
+                row.map { row in
+                    var hasher = Hasher()
+                    hasher.combine(entry.id)
+                    hasher.combine(rule.identity(of: row))
+                    return hasher.finalize()
+                }
+            })
     }
 }

@@ -46,7 +46,7 @@ public struct RevertRefusal: Error, Hashable, Sendable {
     public var hasMore: Bool
     /// The transaction itself wrote the rows again later, after the moments of the revert.
     public var isWithinItself = false
-    /// A rebase undid and repeated the work, so the work to revert is in a later transaction of origin rebase.
+    /// A rebase undid and repeated the work together with other work. The transaction to revert is that of the rebase.
     public var isRebased = false
 }
 
@@ -141,7 +141,9 @@ extension RevertRefusal {
     }
 
     private func wordsToRevertFirst(_ subject: RevertSubject, _ db: Database) throws -> String {
-        if isRebased { return "a rebase repeated this work: revert the transaction that blame names for the row, or " }
+        if isRebased, let rebase = transactions.first {
+            return "a rebase repeated this work with other work of this replica: revert \(rebase.number) instead, or "
+        }
         if isWithinItself, transactions.isEmpty { return "\(subject.name) itself wrote them again later: choose other moments, or " }
         guard !transactions.isEmpty else { return "" }
         let named = try transactions.prefix(RevertLimits.transactionsInHint).map { transaction in

@@ -133,7 +133,7 @@ package final class Reverting {
         let rebased = try rebased.get()
         try source.forEach { entry, undone in
             var undone = undone
-            if let rebased, rebased.hold(undone.change, of: entry) { undone.interrupt() }
+            rebased?.follow(&undone, of: entry)
             guard let undone = scope.map({ $0.part(of: undone, counts: counts) }) ?? undone else { return }
             let known = last?.id == entry.id ? last?.table : nil
             let table = try known ?? session.table(named: entry.definition.name)
@@ -276,9 +276,9 @@ package final class Reverting {
         }
         var work = try LaterWork(session.db, changes, obstacles, of: source)
         var refusal = try work.refusal(obstacles)
-        if refusal.transactions.contains(where: { $0.origin == .rebase }) {
-            // Its undoing half comes first. Reverting one after the other would not lead back.
-            (refusal.isRebased, refusal.transactions) = (true, [])
+        if let rebase = refusal.transactions.first(where: { $0.origin == .rebase }) {
+            // The half that undid the work is older. Reverting both would not lead back.
+            (refusal.isRebased, refusal.transactions) = (true, [rebase])
         }
         if case .transaction(let number) = subject, let index = refusal.transactions.firstIndex(where: { $0.number == number }) {
             refusal.transactions.remove(at: index)

@@ -37,6 +37,36 @@ struct UndoneChange {
         interrupted.formUnion(first.indices.filter { first[$0] != .max })
     }
 
+    /// Follows what rebases did to the row later: each undoes the change and repeats it from other old values. Columns in which it did
+    /// something else are interrupted, because work of others or other own work is in between.
+    mutating func follow(_ rebases: [NetChange]) {
+        guard let old = change.old, let new = change.new else { return followRow(rebases) }
+        for columnIndex in first.indices where first[columnIndex] != .max {
+            var (value, isUndone) = (old[columnIndex], false)
+            for rebase in rebases where rebase.hasChanged(columnIndex) {
+                guard let from = rebase.old?[columnIndex], let to = rebase.new?[columnIndex],
+                    isUndone ? to == new[columnIndex] : from == new[columnIndex] && to == value
+                else { return interrupt() }
+                if isUndone { value = from }
+                isUndone.toggle()
+            }
+            if isUndone { interrupted.insert(columnIndex) }
+            change.old?[columnIndex] = value
+        }
+    }
+
+    /// The same for a row that the change inserted or deleted.
+    private mutating func followRow(_ rebases: [NetChange]) {
+        var (before, isUndone) = (change.old, false)
+        for rebase in rebases {
+            guard isUndone ? rebase.new == change.new : rebase.old == change.new && rebase.new == before else { return interrupt() }
+            if isUndone { before = rebase.old }
+            isUndone.toggle()
+        }
+        guard !isUndone, (before == nil) == (change.old == nil) else { return interrupt() }
+        change.old = before
+    }
+
     private mutating func noteFirst(_ next: NetChange, _ number: Int64) {
         for columnIndex in first.indices where next.hasChanged(columnIndex) {
             first[columnIndex] = min(first[columnIndex], number)
