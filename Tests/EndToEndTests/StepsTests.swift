@@ -47,6 +47,27 @@ struct StepsTests {
         }
     }
 
+    @Test func `a time within a transaction selects it, and its writes of that time`() async throws {
+        try await withGroup { shop in
+            func lines(_ arguments: [String]) async throws -> [String] {
+                let outcome = try await Program.run(Workshop.annals, ["history", "shop.db"] + arguments, in: shop.path)
+                return outcome.lines.map { String($0.prefix(26)) }
+            }
+            let (between, until) = ("2026-03-01T08:30:00Z", "2026-03-01T10:00:00Z")
+            for (arguments, expected) in [
+                (["--after", between, "--before", until], [1]), (["--before", until], [0, 1]), (["--after", between], [1, 2]),
+            ] {
+                let steps = try await lines(arguments + ["--steps"]).dropFirst()
+                #expect(Array(steps) == expected.map { "  \(Self.times[$0])" }, "\(arguments)")
+            }
+            let net = try await lines(["--after", between, "--before", until])
+            #expect(net.count == 2)
+            // No write is older.
+            let none = try await lines(["--before", "2026-03-01T08:00:00.125Z"])
+            #expect(none == ["no transactions"])
+        }
+    }
+
     @Test func `history lists the changes of one row, of a column, or of one cell`() async throws {
         try await Workshop.withTrackedShop { shop in
             for sql in ["city = 'Rome' WHERE id = 1", "name = 'N' WHERE id = 1", "city = 'x' WHERE id = 2"] {

@@ -13,8 +13,8 @@ struct HistoryCommand: AsyncParsableCommand {
             of other programs that are not in history yet are recorded first.
 
             An external transaction holds all commits of other programs between two recordings, and is shown as the net change of \
-            each row. --steps prints each write with its time and its values instead, table after table. With --json it adds the \
-            key steps.
+            each row. It is listed if one of its writes is between the dates. --steps prints each write between the dates instead, with \
+            its time and its values, table after table. With --json it adds the key steps; --values adds their values.
 
             Examples:
               annals history shop.db --values
@@ -49,7 +49,7 @@ struct HistoryCommand: AsyncParsableCommand {
     var limit: Int?
     @Flag(help: "Print old and new values.")
     var values = false
-    @Flag(help: "Print each write with its time and values, not only the net change of each row.")
+    @Flag(help: "Print each write with its time and values, not only the net change of each row; with --json, values need --values.")
     var steps = false
     @OptionGroup var output: OutputOptions
 

@@ -10,7 +10,8 @@ struct HistoryPrint: Sendable {
     var json: Bool
     /// Whether old and new values are printed.
     var values: Bool
-    /// Whether each step of each row is printed, with its time and its values: as text instead of the net changes, as JSON beside them.
+    /// Whether each step of each row is printed, with its time: as text with its values, instead of the net changes; as JSON beside
+    /// them. Steps outside the dates of the request are left out.
     var steps = false
     var replicas = KnownReplicas()
     /// Prepended to each line of text.
@@ -38,6 +39,7 @@ struct HistoryPrint: Sendable {
                 buffer.text += "],\"steps\":["
                 separator = ""
                 try reader.forEachStep(in: transaction, request) { step in
+                    guard request.holds(step) else { return }
                     buffer.text += separator + object(step).description
                     separator = ","
                     handIfLarge(&buffer)
@@ -47,6 +49,7 @@ struct HistoryPrint: Sendable {
         } else if steps {
             buffer.text += indent + line(transaction) + "\n"
             try reader.forEachStep(in: transaction, request) { step in
+                guard request.holds(step) else { return }
                 buffer.text += indent + "  " + line(step) + "\n"
                 handIfLarge(&buffer)
             }

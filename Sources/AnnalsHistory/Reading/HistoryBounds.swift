@@ -83,6 +83,10 @@ package struct HistoryBounds: Sendable {
         if text == "latest" { return latest }
         if let token = HistoryToken(text) { return try check(token) }
         if !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let number = Int64(text) {
+            guard number <= latest.number else {
+                throw AnnalsError(
+                    .tokenUnknown, operation: "history", "history has no transaction \(number)", hint: "The newest is \(latest.number)")
+            }
             return try check(HistoryToken(number: number, store: storeID))
         }
         guard let milliseconds = ISODate.milliseconds(text) else {

@@ -269,9 +269,10 @@ private struct Query {
             terms.append("number < ?")
             arguments += [try bounds.check(token).number]
         case .moment(let moment):
-            // The last transaction was committed one millisecond earlier.
+            // The last transaction was committed one millisecond earlier, or holds writes of that time and later ones.
+            let token = try bounds.token(atMilliseconds: moment - 1, db, named: "the date")
             terms.append("number <= ?")
-            arguments += [try bounds.token(atMilliseconds: moment - 1, db, named: "the date").number]
+            arguments += [try HistoryPoint(token, milliseconds: moment - 1, db).dividedTransaction ?? token.number]
         }
         if let authors = request.authors {
             terms.append("(" + authors.map { _ in "author IS ?" }.joined(separator: " OR ") + ")")

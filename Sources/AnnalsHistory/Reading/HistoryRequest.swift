@@ -1,3 +1,4 @@
+import AnnalsCore
 package import AnnalsSchema
 import AnnalsSQLite
 public import Foundation
@@ -28,6 +29,9 @@ public struct HistoryRequest: Hashable, Sendable {
     package var row: RowIdentity?
     package var origins: HistoryOriginFilter?
     package var maximum: Int?
+    /// The dates of a range given as texts, in milliseconds since 1970.
+    private var writtenAfter: Int64?
+    private var writtenBefore: Int64?
 
     /// All transactions, or those after a point. The token's own transaction is not among them.
     public init(after token: HistoryToken? = nil) {
@@ -46,7 +50,7 @@ public struct HistoryRequest: Hashable, Sendable {
     /// Only transactions before the token's transaction.
     public func before(_ token: HistoryToken?) -> Self { with { $0.before = token.map { .token($0) } } }
 
-    /// Only transactions committed in this store before a date.
+    /// Only transactions committed in this store before a date, and one of other programs with writes before and after it.
     public func before(_ date: Date) -> Self { with { $0.before = .moment(date.milliseconds(rounded: .up)) } }
 
     /// A range given as texts. Each is a token, as `HistoryBounds.resolve` reads it, or a date. Both ends are exclusive. A date may be
@@ -59,8 +63,21 @@ public struct HistoryRequest: Hashable, Sendable {
                 try ISODate.milliseconds(text).map { try bounds.token(atMilliseconds: $0, db, named: "the date \(text)") }
                     ?? bounds.resolve(text, db)
             })
+        writtenAfter = after.flatMap(ISODate.milliseconds)
         guard let before else { return }
+        writtenBefore = ISODate.milliseconds(before)
+        if let writtenAfter, let writtenBefore, writtenAfter >= writtenBefore {
+            throw AnnalsError(
+                .usage, operation: "history", "the end of the range, \(before), is not after its start, \(after ?? "")",
+                hint: "Give the earlier date as the start")
+        }
         self.before = try ISODate.milliseconds(before).map { .moment($0) } ?? .token(bounds.resolve(before, db))
+    }
+
+    /// Whether a write is between the dates that the request was given as texts. A write with an unknown time is.
+    package func holds(_ step: HistoryStep) -> Bool {
+        guard let time = step.time?.milliseconds(rounded: .toNearestOrEven) else { return true }
+        return writtenAfter.map { time > $0 } ?? true && writtenBefore.map { time < $0 } ?? true
     }
 
     /// Only transactions of these authors. nil means transactions without an author.
