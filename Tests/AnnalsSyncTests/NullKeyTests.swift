@@ -26,6 +26,19 @@ import Testing
         #expect(all == ["four", "one", "three", "two"].map { [$0.databaseValue] })
     }
 
+    @Test func `an entry that needs a unique value of such a row is refused, and the cause is named`() async throws {
+        let world = try await SyncedStores(replicas: 2, schema: "CREATE TABLE t(k TEXT PRIMARY KEY, v TEXT UNIQUE)")
+        try world.outside(0, "INSERT INTO t VALUES(NULL, 'one')")
+        try world.outside(1, "INSERT INTO t VALUES('a', 'one')")
+        try await world.sync(1)
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(0) }
+        #expect(error?.code == .constraint && error?.entry == nil, "\(String(describing: error))")
+        #expect(error?.message.contains("because t has rows with NULL in their key") == true)
+        try world.outside(0, "DELETE FROM t WHERE k IS NULL")
+        try await world.settle()
+        #expect(try await world.rows(0, "SELECT k FROM t") == [["a".databaseValue]])
+    }
+
     @Test func `a table without a row of that kind, or with a key that cannot hold NULL, is not listed`() async throws {
         let world = try await SyncedStores(
             replicas: 1,

@@ -124,8 +124,8 @@ struct PurgeCheckTests {
         #expect(80...120 ~= plans.count { $0.steps.contains { 800..<900 ~= $0.number } })
         var features = Features()
         (features.relayPurges, features.historyPurges, features.scenes) = (false, false, false)
-        // Crashes of the relay have numbers beyond all others.
-        features.faultsLeftOut = ["relay crash"]
+        // Faults have numbers beyond all others.
+        features.faultsLeftOut = Set(Faults.all.map { $0.name })
         for seed in 1...200 as ClosedRange<UInt64> {
             let plan = PlanMaker.make(seed: seed, features: features)
             #expect(plan.snapshots == nil && plan.steps.allSatisfy { $0.number < 740 })

@@ -18,6 +18,8 @@ public struct Features: Sendable, Hashable {
     public var cycles = true
     public var checks = true
     public var generatedColumns = true
+    /// Rows whose key has NULL, which are not synced.
+    public var nullKeys = true
     /// Triggers of the user that write to tracked tables.
     public var triggersOnTracked = true
     /// Triggers of the user that write to an untracked table.
@@ -33,6 +35,9 @@ public struct Features: Sendable, Hashable {
     public var swaps = true
     /// Deletes and inserts of the same key, in one transaction or in several.
     public var rebirths = true
+
+    /// Tables without history that refer to tracked ones.
+    public var untrackedChildren = true
 
     // MARK: Replicas
 
@@ -87,10 +92,6 @@ public struct Features: Sendable, Hashable {
     /// REPLACE into a table that refers to itself, directly or through others, with SET NULL or SET DEFAULT. Then SQLite 3.40, and
     /// possibly other versions, accepts a reference without a parent, although foreign keys are on.
     public var replaceInSelfReferences = false
-    /// Untracked children of tracked parents.
-    public var untrackedChildren = false
-    /// Rows whose key holds NULL, which are not synced.
-    public var nullKeys = false
     /// Replicas whose file is restored from a backup.
     public var restoredFiles = false
 

@@ -93,7 +93,7 @@ struct FinalChecks {
                     db,
                     sql: """
                         SELECT count(*) FROM \(table.name) t
-                        WHERE NOT EXISTS (SELECT 1 FROM \(copy.name) c WHERE \(match) AND c.value IS t.\(copy.column))
+                        WHERE \(table.hasWholeKeySQL) AND NOT EXISTS (SELECT 1 FROM \(copy.name) c WHERE \(match) AND c.value IS t.\(copy.column))
                         """) ?? 0
             }
             if lost > 0 { throw Violation("triggers", "\(replica.name): \(lost) rows of \(table.name) are not in \(copy.name)") }

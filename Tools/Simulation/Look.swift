@@ -113,11 +113,12 @@ struct Look {
         return outbox
     }
 
-    /// All rows of the tables, with storage class and bytes of each value.
+    /// All rows of the tables that are synced, with storage class and bytes of each value.
     static func rows(_ db: Database, _ schema: Schema) throws -> Rows {
         var rows = Rows()
         for table in schema.tables {
-            let statement = try db.cachedStatement(sql: "SELECT \(table.names(Array(table.columns.indices))) FROM \(table.name)")
+            let columns = table.names(Array(table.columns.indices))
+            let statement = try db.cachedStatement(sql: "SELECT \(columns) FROM \(table.name) WHERE \(table.hasWholeKeySQL)")
             let handle = statement.sqliteStatement
             defer { sqlite3_reset(handle) }
             while true {

@@ -2,7 +2,7 @@ import AnnalsCore
 
 /// Draws a plan from a seed.
 struct PlanMaker {
-    private let features: Features
+    private var features: Features
     private let seed: UInt64
     private var dice: Dice
     private var time: Int64 = 0
@@ -23,6 +23,11 @@ struct PlanMaker {
 
     private mutating func run() -> Plan {
         let schema = SchemaMaker.make(seed: seed, features: features)
+        if schema.tables.contains(where: \.keyMayBeNull) {
+            // Rows with NULL in their key are not repaired if a program violates their foreign keys.
+            features.strangersWithoutForeignKeys = false
+            features.unseenWrites = false
+        }
         var workload = Workload(schema: schema, features: features, dice: Dice(seed: seed, 3))
         let rows = (0..<dice.number(0...14)).map { _ in workload.row() }
         let count = dice.weighted([(40, 2), (30, 3), (20, 4), (10, 5)])

@@ -44,6 +44,9 @@ final class Replica {
     /// An external program rebuilt a table since the rows were last compared with the log, so there may be rows that were written
     /// without capture.
     var mayHoldUnseen = false
+    /// Tables without history that refer to tracked ones, and their rows at the last look.
+    var untracked: [UntrackedChildren] = []
+    var untrackedRows = UntrackedRows()
     /// The log before the relay was restored from an older backup, if this replica has more of it than the backup.
     var lostLog: Oracle?
     /// Whether it buffers parts of that log without their last part, although its rows are not based on that log.

@@ -123,6 +123,8 @@ struct Table: Sendable {
     var key: [Int]
     /// The key is the rowid.
     var hasIntegerKey: Bool
+    /// The key accepts NULL. Rows with NULL in the key are not synced.
+    var keyMayBeNull = false
     var isWithoutRowid = false
     var isStrict = false
     var generated: [String] = []
@@ -136,6 +138,11 @@ struct Table: Sendable {
 
     func names(_ places: [Int]) -> String {
         places.map { columns[$0].name }.joined(separator: ", ")
+    }
+
+    /// Holds for the rows that are synced.
+    var hasWholeKeySQL: String {
+        keyMayBeNull ? key.map { "\(columns[$0].name) IS NOT NULL" }.joined(separator: " AND ") : "1"
     }
 
     var createSQL: String {
@@ -161,7 +168,7 @@ struct Table: Sendable {
         let column = columns[place]
         var words = [column.name, column.kind.declared(isStrict: isStrict)].filter { !$0.isEmpty }
         if hasIntegerKey, key == [place] { words.append("PRIMARY KEY") }
-        if column.isNotNull, !(hasIntegerKey && key == [place]) { words.append("NOT NULL") }
+        if column.isNotNull, !(hasIntegerKey && key == [place]), !(keyMayBeNull && key.contains(place)) { words.append("NOT NULL") }
         if column.collation != .binary { words.append("COLLATE \(column.collation.rawValue)") }
         if let value = column.defaultValue { words.append("DEFAULT \(value.literal)") }
         return words.joined(separator: " ")

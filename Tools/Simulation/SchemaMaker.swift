@@ -26,6 +26,7 @@ struct SchemaMaker {
         }
         addTriggers()
         if features.undeclaredReferences { leaveReferencesUndeclared(Dice(seed: seed, 18)) }
+        if features.nullKeys { NullKeys.allow(in: &schema, seed: seed) }
     }
 
     /// In one world of eight. They have dice of their own, so that the other worlds stay as they are.

@@ -34,6 +34,7 @@ extension SimulatedSpace {
         if now.replica != before.replica, !replica.isCopied {
             throw Violation("merge rule 39", "\(replica.name) took a new identity, and its file was never copied")
         }
+        try checkUntracked(replica, before, now, cause)
         try checkPurge(replica, before, now)
         try checkView(replica, now)
         // The store pulls nothing before the rows are compared.

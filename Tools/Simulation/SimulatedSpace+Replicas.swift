@@ -92,6 +92,7 @@ extension SimulatedSpace {
         copy.mayHoldUnseen = source.mayHoldUnseen
         (copy.lostLog, copy.keepsLostParts) = (source.lostLog, source.keepsLostParts)
         copy.readers = source.readers
+        (copy.untracked, copy.untrackedRows) = (source.untracked, source.untrackedRows)
         ledger.noteCopy(name, of: source.name, through: source.seenNumber)
         replicas.append(copy)
     }

@@ -69,7 +69,7 @@ extension SimulatedSpace {
         }
     }
 
-    private func write(_ store: Store, _ replica: Replica, _ statements: [String], _ isTolerant: Bool) async throws {
+    func write(_ store: Store, _ replica: Replica, _ statements: [String], _ isTolerant: Bool) async throws {
         var isRefused = false
         do {
             try await store.write(author: replica.name) { db in try Replica.run(statements, isTolerant, db) }
@@ -80,7 +80,7 @@ extension SimulatedSpace {
         try observe(replica, after: isRefused ? .nothing : .write)
     }
 
-    private func strangerWrites(_ replica: Replica, _ statements: [String], _ isTolerant: Bool, _ checksParents: Bool) throws {
+    func strangerWrites(_ replica: Replica, _ statements: [String], _ isTolerant: Bool, _ checksParents: Bool) throws {
         if replica.rowsBeforeStrangers == nil { replica.rowsBeforeStrangers = replica.look.rows }
         do {
             try replica.asStranger(statements, isTolerant: isTolerant, checksParents: checksParents)

@@ -358,9 +358,15 @@ package struct EntryApplier {
         error.resultCode == .SQLITE_CONSTRAINT || error.resultCode == .SQLITE_MISMATCH
     }
 
-    private func taken(_ table: RowTable, _ key: [Value], _ error: DatabaseError) throws -> MergeError {
+    private func taken(_ table: RowTable, _ key: [Value], _ error: DatabaseError) throws -> any Error {
         try certifyKey(table, key)
-        return .diverged(
+        if error.violatesUniqueness, try !RowsWithNullKey.fetchAll(session.db, in: [table.definition]).isEmpty {
+            return AnnalsError(
+                .constraint, operation: "sync",
+                "a row of \(table.name) cannot be written (\(error.message ?? "UNIQUE")), because \(table.name) has rows with NULL in their key",
+                hint: "Such rows are not synced. Give them a key, change them or delete them; nothing was changed")
+        }
+        return MergeError.diverged(
             Divergence(table: table.definition.name, key: key, position: position, kind: .refused(error.message ?? "constraint")))
     }
 }

@@ -140,7 +140,7 @@ struct RebaseWriter {
 }
 
 extension DatabaseError {
-    fileprivate var violatesUniqueness: Bool {
+    var violatesUniqueness: Bool {
         switch extendedResultCode {
         case .SQLITE_CONSTRAINT_UNIQUE, .SQLITE_CONSTRAINT_PRIMARYKEY, .SQLITE_CONSTRAINT_ROWID: true
         default: false
