@@ -139,8 +139,11 @@ struct RelayRequestContext: RequestContext {
                 "The space in the URL is not a valid space name", hint: "Names have 1 to 64 letters, digits, dots, underscores and hyphens")
         }
         guard access.allows(scope, in: name) else {
+            let isForAnother = !access.allows(.read, in: name)
             throw ProblemResponse(
-                .notPermitted, detail: "This needs the scope \(scope.rawValue) in the space \(name)",
+                .notPermitted,
+                detail: isForAnother
+                    ? "The access token is not for the space \(name)" : "This needs the scope \(scope.rawValue) in the space \(name)",
                 hint: "Ask the relay's operator for a token")
         }
         return name

@@ -117,7 +117,7 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
 
     /// A sentence about the request in the relay's log.
     package var requestNote: String? {
-        requestID.map { "The relay's log has it as request \($0)" }
+        requestID.map { "At the level info, the relay's log has it as request \($0)" }
     }
 
     /// Adds a sentence to both hints.

@@ -55,11 +55,11 @@ struct ExitStatusTests {
         error.requestID = "6d0f"
         #expect(
             ErrorReport(error, root: RootCommand.self).line
-                == "annals: error: the space is full. Try again. The relay's log has it as request 6d0f")
+                == "annals: error: the space is full. Try again. At the level info, the relay's log has it as request 6d0f")
         #expect(
             JSON.refusal(error)?.description
                 == #"{"code":"relayOverloaded","message":"the space is full","hint":"Try again","request":"6d0f"}"#)
-        #expect("\(error)" == "the space is full. Try again. The relay's log has it as request 6d0f")
+        #expect("\(error)" == "the space is full. Try again. At the level info, the relay's log has it as request 6d0f")
     }
 
     @Test("the argument parser's errors have the same form and status 64")

@@ -20,7 +20,7 @@ import Testing
             try await shop.shell("shop.db", "UPDATE customer SET city = 'Payloadville' WHERE id = 1;")
             try await shop.succeed("sync", "shop.db", "laptop.db")
             try Data("ann_nonsense-that-is-no-token".utf8).write(to: URL(fileURLWithPath: shop.file("token")))
-            try await shop.fail(77, "The relay's log has it as request ", "sync", "shop.db")
+            try await shop.fail(77, "At the level info, the relay's log has it as request ", "sync", "shop.db")
             let refusal = try await shop.annals("sync", "shop.db", "--json")
             let object = try JSONSerialization.jsonObject(with: Data(refusal.output.utf8)) as? [String: Any]
             let refused = try #require((object?["error"] as? [String: Any])?["request"] as? String, "\(refusal)")

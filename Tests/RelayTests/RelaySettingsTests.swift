@@ -97,12 +97,13 @@ import Yams
             "tls": ["tls.certificate", "tls.key"], "metricsTokenFile": ["metrics-token-file"], "limits": [],
             "webTokens": ["jwt.keys", "jwt.issuer", "jwt.audience", "jwt.claim", "jwt.leeway-seconds"],
             "purge": ["purge.enabled", "purge.keep", "purge.retention", "purge.silence"], "autoVoid": ["auto-void"],
-            "trustedProxies": ["trusted-proxies"],
+            "trustedProxies": ["trusted-proxies"], "backup": ["backup.folder", "backup.every", "backup.keep"],
         ]
         func labels(_ value: Any) -> Set<String> { Set(Mirror(reflecting: value).children.compactMap(\.label)) }
         #expect(labels(RelayConfiguration(storage: .directory(""))) == Set(settings.keys))
         #expect(Set(settings.values.joined()).isSubset(of: RelaySetting.all.map(\.name)))
         #expect(labels(WebTokenSettings(keys: "", issuer: "", audience: "")).count == settings["webTokens"]?.count)
+        #expect(labels(BackupRules()).count == settings["backup"]?.count)
         #expect(labels(PurgeRules()).subtracting(["isForced"]).count + 1 == settings["purge"]?.count)
     }
 
@@ -114,7 +115,7 @@ import Yams
             "purge.enabled": "false", "purge.keep": "3h", "purge.retention": "4d", "purge.silence": "5w", "jwt.keys": "k",
             "jwt.issuer": "i",
             "jwt.audience": "a", "jwt.claim": "c", "jwt.leeway-seconds": "7", "auto-void": "2",
-            "trusted-proxies": "127.0.0.1, fd00::/8",
+            "trusted-proxies": "127.0.0.1, fd00::/8", "backup.folder": "b", "backup.every": "6h", "backup.keep": "9",
         ]
         for setting in RelaySetting.all {
             let value = try #require(values[setting.name] ?? (setting.name.hasPrefix("limits.") ? "77" : nil), "\(setting.name)")

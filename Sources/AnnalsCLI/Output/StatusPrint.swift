@@ -17,7 +17,7 @@ enum StatusPrint {
         let replica = status.replica
         let json: JSON = .object([
             "store": .text(store), "tracked": .array(status.tracked.map { .text($0) }),
-            "untrackedReferences": untrackedReferences(status),
+            "untracked": .array(status.untracked.map { .text($0) }), "untrackedReferences": untrackedReferences(status),
             "endedTables": .array(
                 status.endedTables.map { .object(["table": .text($0.table), "reason": .text($0.reason.message)]) }),
             "rowsWithNullKey": self.nullKeys(nullKeys), "transactions": .integer(status.transactions),
@@ -144,6 +144,11 @@ enum StatusPrint {
         for reference in status.untrackedReferences {
             let text = "\(reference.table) is not tracked and refers to \(reference.parent): its rows are not synced"
             facts.append(("untracked", PrintableText.of(text)))
+        }
+        let others = status.untracked.filter { name in !status.untrackedReferences.contains { $0.table.isSameIdentifier(as: name) } }
+        if !others.isEmpty {
+            let names = others.map(PrintableText.of).joined(separator: ", ")
+            facts.append(("untracked", "\(names): annals track starts a history\(status.replica == nil ? "" : " and syncs the rows")"))
         }
         for ended in status.endedTables {
             let text = "\(ended.table) was replaced by another program and is not tracked any more: \(ended.reason.message)"

@@ -8,7 +8,8 @@ struct SyncReport: Sendable {
     var console: Console
     var json: Bool
 
-    /// - Parameter store: the store at the path; a sentence follows for each of its first values that lost in a conflict.
+    /// - Parameter store: the store at the path; a sentence follows for each of its first values that lost in a conflict, and the command
+    ///   that lists the conflicts.
     func print(_ path: String, _ summary: SyncAgent.Summary, of store: Store) async {
         guard !json else { return console.print(Self.json(path, summary)) }
         console.print(Self.line(path, summary))
@@ -17,7 +18,7 @@ struct SyncReport: Sendable {
         let lines = (try? await Self.lost(summary, of: store)) ?? []
         for line in lines { console.print("  \(line)") }
         let rest = summary.lost - lines.count
-        if rest > 0 { console.print("  \(lines.isEmpty ? "" : "and \(rest) more: ")annals conflicts \(path) lists them") }
+        console.print("  \(lines.isEmpty || rest <= 0 ? "" : "and \(rest) more: ")annals conflicts \(path) lists both sides")
     }
 
     private static let linesPerSync = 3
@@ -84,7 +85,7 @@ struct SyncReport: Sendable {
         if let position = summary.snapshot { parts.append("sent the relay a snapshot at position \(position)") }
         if summary.tookNewIdentity { parts.append("the file is a copy or a restored backup: it is a new replica from now on") }
         if summary.isBehindSchema {
-            parts.append("stores values that its schema has no place for (the space has version \(summary.schemaVersion))")
+            parts.append("stores values of columns or tables that it does not have yet; annals status names them")
         }
         if summary.isWaitingForMigration { parts.append("waiting for migration") }
         if summary.outbox > 0 { parts.append("\(summary.outbox) waiting to be sent") }

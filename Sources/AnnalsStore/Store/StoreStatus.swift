@@ -11,6 +11,8 @@ public struct StoreStatus: Sendable {
     /// Foreign keys from tables without history to tracked tables. Rows of these tables are not synced, and they can prevent
     /// deletes of other replicas from being applied.
     public var untrackedReferences: [UntrackedReference] = []
+    /// All tables of programs without history: their rows are neither recorded nor synced. Tables of migration tools are left out.
+    public var untracked: [String] = []
     /// Tables whose history ended because another program replaced them by tables that cannot be tracked.
     public var endedTables: [EndedTable] = []
     /// The number of transactions in history.
@@ -62,6 +64,7 @@ public struct StoreStatus: Sendable {
         tracked = try TrackedTable.fetchTracked(db).map(\.name).sorted()
         untrackedReferences = try UntrackedReference.fetchAll(db, tracked: tracked)
         endedTables = try EndedTable.fetchAll(db)
+        untracked = try Self.untracked(db, tracked)
         let bounds = try HistoryBounds(db)
         oldestToken = bounds.oldest
         latestToken = bounds.latest
@@ -90,6 +93,13 @@ public struct StoreStatus: Sendable {
         conflicts = try ConflictJournal.count(db)
         unsentConflicts = try Outbox.conflicts(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)
+    }
+}
+
+extension StoreStatus {
+    private static func untracked(_ db: Database, _ tracked: [String]) throws -> [String] {
+        try SchemaReader(db).tables().filter { $0.kind == .table }.map(\.name)
+            .filter { name in !Bookkeeping.isOfTool(name) && !tracked.contains(where: name.isSameIdentifier) }.sorted()
     }
 }
 
