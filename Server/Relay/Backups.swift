@@ -16,14 +16,17 @@ package struct BackupRules: Sendable, Hashable {
 
     /// A shorter interval would make backups without a pause.
     static let shortest: Int64 = 60_000
+    static let longest: Int64 = 365 * 86_400_000
 }
 
 /// Makes a backup of the relay's data at intervals, and deletes old ones.
 ///
 /// Each is a folder such as `annals-relay-2026-11-28T031500Z`, as `annals relay backup` makes it. Its name says when the next one is
-/// due, so a restart of the relay makes no additional backup, and several relays of one database can share the folder.
+/// due, so a restart of the relay makes no additional backup. The folder must not be that of another relay.
 struct Backups: Sendable {
     let rules: BackupRules
+    /// The size of the relay's data in bytes, as far as it is known.
+    let bytesOfData: @Sendable () -> Int64
     /// Opens the relay's data for one backup.
     let open: @Sendable () throws -> RelayDatabase
     /// Bytes of the backups' disk that stay free.
@@ -52,13 +55,14 @@ struct Backups: Sendable {
     private func round() async throws -> Int64 {
         do {
             let began = now()
+            try deleteAbandoned()
             if let newest = try names().compactMap(Self.time).filter({ $0 <= began }).max(), newest + rules.every > began {
                 return min(newest + rules.every - began, Self.longestPause)
             }
             let path = "\(rules.folder)/\(Self.name(at: began))"
             let report = try await make(path, began)
             logger.notice("a backup was made", metadata: ["folder": "\(path)", "bytes": "\(report.bytes)", "spaces": "\(report.spaces)"])
-            deleteOld()
+            deleteOld(at: began)
             return min(rules.every, Self.longestPause)
         } catch is CancellationError {
             throw CancellationError()
@@ -82,12 +86,13 @@ struct Backups: Sendable {
                     let looked = Atomic<Int64>(0)
                     continuation.resume(
                         with: Result {
-                            try checkDisk()
+                            try checkDisk(for: 2 * bytesOfData())
                             return try RelayCopy.makeFolder(path, from: source) { bytes in
                                 if isCancelled.load(ordering: .relaxed) { throw CancellationError() }
                                 guard bytes - looked.load(ordering: .relaxed) >= Self.bytesBetweenLooks else { return }
                                 looked.store(bytes, ordering: .relaxed)
-                                try checkDisk()
+                                // SQLite writes the log once more at the end.
+                                try checkDisk(for: bytes)
                             }
                         })
                 }
@@ -95,16 +100,22 @@ struct Backups: Sendable {
         } onCancel: {
             isCancelled.store(true, ordering: .relaxed)
         }
-        try await source.noteBackup(to: path, at: began, by: .automatic)
+        do {
+            try await source.noteBackup(to: path, at: began, by: .automatic)
+        } catch {
+            // The backup is good; only its age is not known to the metrics.
+            logger.warning("the time of the backup could not be recorded", metadata: ["folder": "\(path)", "reason": "\(error)"])
+        }
         return report
     }
 
-    private func checkDisk() throws {
+    /// - Parameter bytes: what will be written.
+    private func checkDisk(for bytes: Int64) throws {
         guard let free = DiskReserve.freeBytes(at: rules.folder) else {
             throw AnnalsError(
                 .cannotCreate, operation: "relay", "the folder \(rules.folder) cannot be used", hint: "Create it, and give it to the relay")
         }
-        if free <= reserveBytes { throw RelayLogError.diskReserved(bytes: reserveBytes) }
+        if free - reserveBytes <= bytes { throw RelayLogError.diskReserved(bytes: reserveBytes) }
     }
 
     // MARK: The folder
@@ -114,18 +125,23 @@ struct Backups: Sendable {
         try FileManager.default.contentsOfDirectory(atPath: rules.folder).filter { Self.time($0) != nil }.sorted()
     }
 
-    private func deleteOld() {
+    /// Backups with a later time, from a clock that was ahead, do not count and stay.
+    private func deleteOld(at moment: Int64) {
         do {
-            for name in try names().dropLast(rules.keep) {
+            for name in try names().filter({ Self.time($0).map { $0 <= moment } ?? false }).dropLast(rules.keep) {
                 try FileManager.default.removeItem(atPath: "\(rules.folder)/\(name)")
                 logger.notice("an old backup was deleted", metadata: ["folder": "\(rules.folder)/\(name)"])
             }
-            for name in try FileManager.default.contentsOfDirectory(atPath: rules.folder) where name.contains(".partial-") {
-                guard let began = Self.time(String(name.prefix { $0 != "." })), began + Self.abandonedAfter < now() else { continue }
-                try FileManager.default.removeItem(atPath: "\(rules.folder)/\(name)")
-            }
         } catch {
             logger.warning("an old backup could not be deleted", metadata: ["folder": "\(rules.folder)", "reason": "\(error)"])
+        }
+    }
+
+    /// Of processes that died, at the beginning, because they may have filled the disk.
+    private func deleteAbandoned() throws {
+        for name in try FileManager.default.contentsOfDirectory(atPath: rules.folder) where name.contains(".partial-") {
+            guard let began = Self.time(String(name.prefix { $0 != "." })), began + Self.abandonedAfter < now() else { continue }
+            try FileManager.default.removeItem(atPath: "\(rules.folder)/\(name)")
         }
     }
 

@@ -77,7 +77,8 @@ package struct RelayConfiguration: Sendable {
         try webTokens?.validate()
         if !backup.folder.isEmpty {
             try require(
-                backup.every >= BackupRules.shortest, "backup.every is \(TimeText.text(milliseconds: backup.every))", "Set at least 1m")
+                (BackupRules.shortest...BackupRules.longest).contains(backup.every),
+                "backup.every is \(TimeText.text(milliseconds: backup.every))", "Set at least 1m and at most 365d")
             try require((1...Self.mostBackups).contains(backup.keep), "backup.keep is \(backup.keep)", "Set a number from 1 to 10000")
             try require(
                 FileManager.default.isWritableFile(atPath: backup.folder), "the folder \(backup.folder) for backups cannot be written",
@@ -113,6 +114,17 @@ extension RelayConfiguration.Storage {
         case .directory: "folder(format=\(RelayDatabase.folderFormat))"
         case .postgres: "postgres(format=\(PostgresDatabase.format))"
         }
+    }
+
+    /// The size of the folder's files; 0 for a database.
+    var bytes: Int64 {
+        guard case .directory(let path) = self, let files = FileManager.default.enumerator(atPath: path) else { return 0 }
+        var bytes: Int64 = 0
+        while let name = files.nextObject() as? String {
+            let size = try? FileManager.default.attributesOfItem(atPath: "\(path)/\(name)")[.size] as? Int64
+            bytes += size ?? 0
+        }
+        return bytes
     }
 
     /// Throws the `AnnalsError` of opening the folder or the database.

@@ -136,7 +136,10 @@ package struct RelayServer: Service {
                 group.addTask { [configuration, logger, metrics] in
                     let open = { @Sendable in try configuration.storage.open(readers: 1) }
                     let reserve = configuration.limits.log.diskReserveBytes
-                    try await Backups(rules: configuration.backup, open: open, reserveBytes: reserve, logger: logger, metrics: metrics).run()
+                    let bytes = { @Sendable in configuration.storage.bytes }
+                    try await Backups(
+                        rules: configuration.backup, bytesOfData: bytes, open: open, reserveBytes: reserve, logger: logger, metrics: metrics
+                    ).run()
                 }
             }
             defer { group.cancelAll() }

@@ -36,11 +36,16 @@ extension ByteWriter {
         time(info.time)
         byte(info.origin.rawValue)
         // A reader takes the replica's name for the author if there is none.
-        let author = info.author == info.replicaName ? nil : info.author
+        let author = info.author.flatMap { Self.isSame($0, info.replicaName) ? nil : $0 }
         byte((author == nil ? 0 : 1) | (info.contextName == nil ? 0 : 2) | (info.replicaName == nil ? 0 : 4))
         if let author { string(author) }
         if let contextName = info.contextName { string(contextName) }
         if let replicaName = info.replicaName { string(replicaName) }
+    }
+
+    /// Compares bytes: for Swift, texts with other bytes can be equal.
+    fileprivate static func isSame(_ author: String, _ replicaName: String?) -> Bool {
+        replicaName.map { $0.utf8.elementsEqual(author.utf8) } ?? false
     }
 
     mutating func columnChanges(_ changes: [ColumnChange]) {
@@ -62,7 +67,7 @@ extension ByteReader {
         let author = flags & 1 != 0 ? try readString() : nil
         let contextName = flags & 2 != 0 ? try readString() : nil
         let replicaName = flags & 4 != 0 ? try readString() : nil
-        guard replicaName == nil || author != replicaName else { throw .badValue("author") }
+        guard author.map({ !ByteWriter.isSame($0, replicaName) }) ?? true else { throw .badValue("author") }
         return TransactionInfo(
             id: id, time: time, author: author ?? replicaName, replicaName: replicaName, contextName: contextName, origin: origin)
     }

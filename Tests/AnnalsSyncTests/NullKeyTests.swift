@@ -33,7 +33,7 @@ import Testing
         try await world.sync(1)
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(0) }
         #expect(error?.code == .constraint && error?.entry == nil, "\(String(describing: error))")
-        #expect(error?.message.contains("because t has rows with NULL in their key") == true)
+        #expect(error?.message.contains("because of rows with NULL in their key") == true)
         try world.outside(0, "DELETE FROM t WHERE k IS NULL")
         try await world.settle()
         #expect(try await world.rows(0, "SELECT k FROM t") == [["a".databaseValue]])

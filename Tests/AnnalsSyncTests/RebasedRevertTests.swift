@@ -75,6 +75,36 @@ struct RebasedRevertTests {
         for index in 0..<2 { #expect(try await world.rows(index, "SELECT y FROM a") == [[10.databaseValue]]) }
     }
 
+    @Test func `of work that a rebase did not repeat, nothing is left to undo`() async throws {
+        let world = try await SyncedStores(
+            replicas: 2, schema: "CREATE TABLE a(id INTEGER PRIMARY KEY, y); INSERT INTO a VALUES(1, 1)")
+        try await world.stores[1].write(author: "bob") { db in try db.execute(sql: "UPDATE a SET y = 20") }
+        world.clock.advance(.seconds(1))
+        try await world.stores[0].write(author: "ann") { db in try db.execute(sql: "UPDATE a SET y = 10") }
+        try await world.sync(0)
+        try await world.settle()
+        #expect(try await world.rows(1, "SELECT y FROM a") == [[10.databaseValue]])
+        #expect(try await world.stores[1].revert(by: "bob").rows.total == 0)
+        let bobs = try #require(try await numbers(world.stores[1], HistoryRequest().authors("bob")).first)
+        #expect(try await world.stores[1].revert(transaction: bobs).rows.total == 0)
+        #expect(try await world.rows(1, "SELECT y FROM a") == [[10.databaseValue]])
+    }
+
+    @Test func `one column of entangled work can be reverted alone`() async throws {
+        let world = try await SyncedStores(
+            replicas: 2, schema: "CREATE TABLE a(id INTEGER PRIMARY KEY, x, y); INSERT INTO a VALUES(1, 1, 1)")
+        try await world.stores[0].write(author: "ann") { db in try db.execute(sql: "UPDATE a SET y = 10") }
+        world.clock.advance(.seconds(1))
+        for sql in ["UPDATE a SET x = 20, y = 20", "UPDATE a SET x = 30"] {
+            try await world.stores[1].write(author: "bob") { db in try db.execute(sql: sql) }
+        }
+        try await world.settle()
+        let first = try #require(try await numbers(world.stores[1], HistoryRequest().authors("bob")).first)
+        try await world.stores[1].revert(transaction: first, part: RevertPart(table: "a", columns: ["y"]))
+        try await world.settle()
+        for index in 0..<2 { #expect(try await world.rows(index, "SELECT x, y FROM a") == [[30.databaseValue, 10.databaseValue]]) }
+    }
+
     @Test func `the replica without a rebase returns to the same value`() async throws {
         let world = try await world()
         try await world.stores[0].revert(by: "bob")

@@ -87,13 +87,16 @@ import Testing
             let error = await #expect(throws: AnnalsError.self) {
                 try await store.resolve(conflict.id, taking: side, setting: side == nil ? ["what": .text("milk")] : [:])
             }
-            #expect(error?.code == .constraint && error?.message.contains("no longer exists, and another row of purchase has its key") == true)
+            #expect(error?.code == .constraint && error?.message.contains("left no row of purchase") == true && error?.message.contains("inserted or restored since") == true)
             #expect(try await store.digest() == before)
         }
         // To confirm that there is no row changes nothing either.
         #expect(try await store.resolve(conflict.id, taking: .stored) == .agreed)
         #expect(try await store.digest() == before)
         _ = try await store.resolve(conflict.id, taking: .incoming, setting: ["id": .integer(9)])
+        // The row under the old key is still another one.
+        await #expect(throws: AnnalsError.self) { try await store.resolve(conflict.id, taking: .incoming) }
+        #expect(try await store.resolve(conflict.id, taking: .stored) == .nothingToDo)
         try await world.settle()
         #expect(try await world.rows(1, "SELECT customer, what FROM purchase WHERE id = 9") == [[2.databaseValue, "coffee".databaseValue]])
         #expect(try await world.rows(1, "SELECT count(*) FROM purchase WHERE what = 'tea'") == [[1.databaseValue]])

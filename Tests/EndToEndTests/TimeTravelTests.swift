@@ -38,7 +38,7 @@ struct TimeTravelTests {
             #expect(try await shop.succeed("diff", "shop.db", "2", "2", "--sql").output == "")
             try await shop.fail(64, "cannot be combined", "diff", "shop.db", "1", "2", "--sql", "--json")
             try await shop.fail(64, "nonsense is not a token", "diff", "shop.db", "1", "nonsense")
-            try await shop.fail(65, "is newer than this store's history", "diff", "shop.db", "1", "99")
+            try await shop.fail(65, "has no transaction 99", "diff", "shop.db", "1", "99")
         }
     }
 

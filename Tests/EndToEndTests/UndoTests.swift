@@ -111,7 +111,7 @@ struct UndoTests {
             #expect((history.first?["context"] as? String)?.hasPrefix("restore to 0-") == true)
             #expect(try await shop.succeed("restore", "shop.db", "--to", "start").output.contains("nothing to restore"))
             try await shop.fail(65, "the table nothing is not tracked", "restore", "shop.db", "--to", "start", "nothing")
-            try await shop.fail(65, "is newer than this store's history", "restore", "shop.db", "--to", "99")
+            try await shop.fail(65, "has no transaction 99", "restore", "shop.db", "--to", "99")
             try await shop.fail(64, "nonsense is not a token", "restore", "shop.db", "--to", "nonsense")
             try await shop.write("INSERT INTO customer(id, name) VALUES(9, 'new'); INSERT INTO invoice VALUES(9, 9, 1);")
             try await shop.fail(

@@ -30,7 +30,7 @@ import Testing
     ) async throws -> [Int64] {
         let pauses = Mutex<[Int64]>([])
         let backups = Backups(
-            rules: rules, open: { [data] in try RelayDatabase(directory: data, readers: 1) }, reserveBytes: reserveBytes, logger: .silent,
+            rules: rules, bytesOfData: { 0 }, open: { [data] in try RelayDatabase(directory: data, readers: 1) }, reserveBytes: reserveBytes, logger: .silent,
             metrics: metrics, now: clock.clock.wall
         ) { [clock] milliseconds in
             let number = pauses.withLock { pauses in
@@ -61,12 +61,14 @@ import Testing
         #expect(try await log.audit(limit: 1).first?.actor == "automatic")
         // The relay restarts one hour after the backup. A file and a folder of the user are not backups.
         try FileManager.default.createDirectory(atPath: "\(folder)/annals-relay-2020-01-01", withIntermediateDirectories: true)
-        let dead = "\(folder)/annals-relay-2020-01-01T000000Z.partial-x"
+        let (dead, ahead) = ("\(folder)/annals-relay-2020-01-01T000000Z.partial-x", "\(folder)/annals-relay-2199-01-01T000000Z")
+        try FileManager.default.createDirectory(atPath: ahead, withIntermediateDirectories: true)
         try FileManager.default.createDirectory(atPath: dead, withIntermediateDirectories: true)
         let pauses = try await run(rules, pauses: 6)
         #expect(pauses.allSatisfy { (1...3600).contains($0) }, "\(pauses)")
         let all = try names()
-        #expect(all.count == 3 && all.contains("annals-relay-2020-01-01") && !all.contains(first), "\(all)")
+        #expect(all.count == 4 && all.contains("annals-relay-2020-01-01") && !all.contains(first), "\(all)")
+        #expect(FileManager.default.fileExists(atPath: ahead))
         await log.close()
     }
 

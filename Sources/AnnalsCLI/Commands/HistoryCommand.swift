@@ -13,7 +13,7 @@ struct HistoryCommand: AsyncParsableCommand {
             of other programs that are not in history yet are recorded first.
 
             An external transaction holds all commits of other programs between two recordings, and is shown as the net change of \
-            each row. It is listed if one of its writes is between the dates. --steps prints each write between the dates instead, with \
+            each row. It is listed if its first write is before the end of the dates and its last one after their start. --steps prints each write between the dates instead, with \
             its time and its values, table after table. With --json it adds the key steps; --values adds their values.
 
             Examples:

@@ -47,9 +47,13 @@ struct HistoryPrint: Sendable {
             }
             buffer.text += "]}\n"
         } else if steps {
-            buffer.text += indent + line(transaction) + "\n"
+            var isFirst = request.hasDates
+            if !isFirst { buffer.text += indent + line(transaction) + "\n" }
             try reader.forEachStep(in: transaction, request) { step in
                 guard request.holds(step) else { return }
+                // Its writes may all be before or after the dates.
+                if isFirst { buffer.text += indent + line(transaction) + "\n" }
+                isFirst = false
                 buffer.text += indent + "  " + line(step) + "\n"
                 handIfLarge(&buffer)
             }

@@ -74,6 +74,9 @@ public struct HistoryRequest: Hashable, Sendable {
         self.before = try ISODate.milliseconds(before).map { .moment($0) } ?? .token(bounds.resolve(before, db))
     }
 
+    /// Whether a range was given with a date.
+    package var hasDates: Bool { writtenAfter != nil || writtenBefore != nil }
+
     /// Whether a write is between the dates that the request was given as texts. A write with an unknown time is.
     package func holds(_ step: HistoryStep) -> Bool {
         guard let time = step.time?.milliseconds(rounded: .toNearestOrEven) else { return true }

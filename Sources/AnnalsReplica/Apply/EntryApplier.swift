@@ -236,7 +236,7 @@ package struct EntryApplier {
         do {
             try row.table.restore(row.old, as: row.new, rowid: row.rowid)
         } catch let error as DatabaseError where Self.isRefusal(error) {
-            throw try taken(row.table, row.table.key(of: row.new), error)
+            throw try taken(row.table, row.table.key(of: row.new), error) { row.new }
         }
         observe?(row.table, row.old, row.new, row.mark)
         try certify?(row.table, row.old, row.new)
@@ -252,7 +252,12 @@ package struct EntryApplier {
             do {
                 try table.insert(values, columnIndexes: inUse.columnIndexes, in: bytes, missing: inUse.layout.missing)
             } catch let error as DatabaseError where Self.isRefusal(error) {
-                throw try taken(table, localKey(inUse, values).map(bytes.value), error)
+                throw try taken(table, localKey(inUse, values).map(bytes.value), error) {
+                    var row = [Value](repeating: .null, count: table.columnCount)
+                    for (index, columnIndex) in inUse.columnIndexes.enumerated() { row[columnIndex] = bytes.value(values[index]) }
+                    for (columnIndex, value) in inUse.layout.missing { row[columnIndex] = value }
+                    return row
+                }
             }
             if observe != nil || certify != nil || table.hasReferences || table.definition.rowidAlias != nil {
                 var row = [Value](repeating: .null, count: table.columnCount)
@@ -299,7 +304,12 @@ package struct EntryApplier {
         do {
             try table.update(found, key: change.key, columnIndexes: columnIndexes, new: target, in: bytes)
         } catch let error as DatabaseError where Self.isRefusal(error) {
-            throw try taken(table, change.key.map(bytes.value), error)
+            let key = currentKey(inUse, change).map(bytes.value)
+            throw try taken(table, change.key.map(bytes.value), error) {
+                var row = try table.row(key)
+                for (columnIndex, value) in zip(columnIndexes, target) { row?[columnIndex] = bytes.value(value) }
+                return row
+            }
         }
         guard let old else { return try certifyKey(table, change.key.map(bytes.value)) }
         var new = old
@@ -358,13 +368,17 @@ package struct EntryApplier {
         error.resultCode == .SQLITE_CONSTRAINT || error.resultCode == .SQLITE_MISMATCH
     }
 
-    private func taken(_ table: RowTable, _ key: [Value], _ error: DatabaseError) throws -> any Error {
+    /// - Parameter row: the row that cannot be written; nil if it is not known.
+    private func taken(_ table: RowTable, _ key: [Value], _ error: DatabaseError, _ row: () throws -> [Value]?) throws -> any Error {
         try certifyKey(table, key)
-        if error.violatesUniqueness, try !RowsWithNullKey.fetchAll(session.db, in: [table.definition]).isEmpty {
+        // A row with a key would be found.
+        if error.violatesUniqueness, try !RowsWithNullKey.fetchAll(session.db, in: [table.definition]).isEmpty, let row = try row(),
+            try UniqueHolders(session, table).collisions(of: row).isEmpty
+        {
             return AnnalsError(
                 .constraint, operation: "sync",
-                "a row of \(table.name) cannot be written (\(error.message ?? "UNIQUE")), because \(table.name) has rows with NULL in their key",
-                hint: "Such rows are not synced. Give them a key, change them or delete them; nothing was changed")
+                "a row of \(table.name) cannot be written (\(error.message ?? "UNIQUE")), because of rows with NULL in their key",
+                hint: "One of them has the value. Such rows are not synced. Give it a key, change it or delete it; nothing was changed")
         }
         return MergeError.diverged(
             Divergence(table: table.definition.name, key: key, position: position, kind: .refused(error.message ?? "constraint")))

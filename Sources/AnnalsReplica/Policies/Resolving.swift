@@ -30,7 +30,7 @@ package struct Resolving {
         if entry.kind == .renumber { return try writeRenumbered(side, set) }
         let key = try key()
         let current = try row.find(key)
-        if current != nil, leftNoRow { return try writeBeside(key, side, set) }
+        if let current, leftNoRow { return try writeBeside(current, key, side, set) }
         guard let decided = try decided(side, set) else {
             if let current { try row.delete(current) }
             return
@@ -42,19 +42,20 @@ package struct Resolving {
         }
     }
 
-    /// Whether the row does not exist since the conflict, or since a person decided it. A row that has the key now was inserted later.
+    /// Whether the conflict, or a person's decision, left no row. A row that has the key now was inserted or restored since.
     private var leftNoRow: Bool {
         switch conflict.resolution {
         case .stored: entry.stored == nil
         case .incoming: entry.incoming == nil
-        case .values: false
-        case nil, .tableRemoved: (entry.winner == .stored ? entry.stored : entry.incoming) == nil
+        // Values may have inserted it under another key.
+        case nil, .values, .tableRemoved: (entry.winner == .stored ? entry.stored : entry.incoming) == nil
         }
     }
 
-    /// Another row has the key now, and it must not get the values of this one.
-    private func writeBeside(_ key: [Value], _ side: JournalEntry.Side?, _ values: [String: Value]) throws {
+    /// A row has the key that may be another one, so it must not get the values of the conflict's row.
+    private func writeBeside(_ current: [Value], _ key: [Value], _ side: JournalEntry.Side?, _ values: [String: Value]) throws {
         guard let decided = try decided(side, values) else { return }
+        if decided.allSatisfy({ column, value in table.columnIndex(of: column).map { current[$0] == value } ?? false }) { return }
         if entry.columns.isEmpty {
             let inserted = try whole(side).merging(decided) { $1 }
             let given = table.primaryKey.map { inserted[table.columns[$0].name] ?? .null }
@@ -64,13 +65,11 @@ package struct Resolving {
         let column = table.columns[table.primaryKey[0]].name
         throw AnnalsError(
             .constraint, operation: "resolve",
-            "the row of conflict \(conflict.id) no longer exists, and another row of \(table.name) has its key \(name)",
-            hint: entry.columns.isEmpty
-                ? "Nothing was changed. Insert it under another key, with \(column) in setting:"
-                : "Nothing was changed. Insert it under another key with plain SQL",
-            commandHint: entry.columns.isEmpty
-                ? "Nothing was changed. --set \(column)=VALUE inserts it under another key"
-                : "Nothing was changed. Insert it under another key with plain SQL; annals conflicts shows the recorded values")
+            "the conflict \(conflict.id) left no row of \(table.name) with the key \(name), and one was inserted or restored since",
+            hint: "Nothing was changed. If it is the same row, change it with plain SQL"
+                + (entry.columns.isEmpty ? ". If not, give the conflict's row another key, with \(column) in setting:" : ""),
+            commandHint: "Nothing was changed. If it is the same row, change it with plain SQL"
+                + (entry.columns.isEmpty ? ". If not, --set \(column)=VALUE inserts the conflict's row under another key" : ""))
     }
 
     /// Both sides used one number. Both rows exist, and no value was lost.

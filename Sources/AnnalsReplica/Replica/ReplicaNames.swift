@@ -25,7 +25,8 @@ package enum ReplicaNames {
     /// To be called with each transaction of another replica. Writes nothing if the name is stored already.
     static func note(_ info: TransactionInfo, of replica: ReplicaID, _ db: Database) throws {
         guard let name = info.replicaName, !name.isEmpty else { return }
-        try MetaTable(db).set("\(prefix)\(replica)", String(name.prefix(characters)))
+        // A character may have any number of scalars.
+        try MetaTable(db).set("\(prefix)\(replica)", String(String.UnicodeScalarView(name.unicodeScalars.prefix(characters))))
     }
 
     /// To be called when the store leaves its space.

@@ -1,3 +1,4 @@
+import AnnalsCore
 import AnnalsHistory
 import AnnalsSchema
 import GRDB
@@ -15,8 +16,11 @@ struct RebasedRows {
     /// The hashes of rows whose changes are not in `changes`. Two rows with one hash only cause a refusal.
     private var unknown: Set<Int> = []
 
-    /// The number of changes in memory. Rows with more are refused.
+    private var bytes = 0
+
+    /// The number of changes in memory, and the size of their values. A revert of further rows is refused.
     private static let limit = 10_000
+    private static let byteLimit = 32 << 20
 
     /// - Parameter number: a transaction; rebases after it count.
     init(_ db: Database, _ changes: NetChanges, after number: Int64) throws {
@@ -29,7 +33,8 @@ struct RebasedRows {
 
     private mutating func note(_ change: NetChange, _ entry: TrackedTables.Entry) {
         let hashes = Self.hashes(change, entry)
-        guard changes.count < Self.limit else { return unknown.formUnion(hashes) }
+        for row in [change.old, change.new] { bytes += row?.reduce(0) { $0 + $1.byteCount } ?? 0 }
+        guard changes.count < Self.limit, bytes <= Self.byteLimit else { return unknown.formUnion(hashes) }
         for hash in hashes { indexes[hash, default: []].append(changes.count) }
         changes.append(change)
     }

@@ -135,6 +135,8 @@ final class RevertedWork: RevertSource {
         if let table { request = request.tables(table.definition.name) }
         let ids = table.map { Set([$0.id]) }
         try HistoryReader(db, tables: changes.tables).forEachTransaction(request) { transaction in
+            // A rebase has its replica's name as the author. `RebasedRows` follows it.
+            guard transaction.origin != .rebase else { return true }
             try fold.add(transaction: transaction.number, of: ids)
             range = (transactions == 0 ? transaction.number : range.lowerBound)...transaction.number
             transactions += 1
@@ -179,7 +181,7 @@ final class RevertedWork: RevertSource {
     }
 
     func undoes(_ transaction: HistoryTransaction) -> Bool {
-        transaction.author == author && range.contains(transaction.number)
+        transaction.author == author && transaction.origin != .rebase && range.contains(transaction.number)
     }
 
     func drop() throws { try fold.drop() }

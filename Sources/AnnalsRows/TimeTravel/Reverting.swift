@@ -92,6 +92,8 @@ package final class Reverting {
     /// Tables that a restore left without rows.
     package private(set) var emptied: [String] = []
     private var deletedFrom: Set<String> = []
+    /// A rebase repeated some of the changes together with other work.
+    private var isEntangled = false
     /// The names of the tables that are restored; nil for all.
     private var restored: [String]?
     /// The number of rows with later changes that were overwritten or left.
@@ -134,6 +136,7 @@ package final class Reverting {
         try source.forEach { entry, undone in
             var undone = undone
             rebased?.follow(&undone, of: entry)
+            isEntangled = isEntangled || undone.isEntangled
             guard let undone = scope.map({ $0.part(of: undone, counts: counts) }) ?? undone else { return }
             let known = last?.id == entry.id ? last?.table : nil
             let table = try known ?? session.table(named: entry.definition.name)
@@ -276,9 +279,10 @@ package final class Reverting {
         }
         var work = try LaterWork(session.db, changes, obstacles, of: source)
         var refusal = try work.refusal(obstacles)
-        if let rebase = refusal.transactions.first(where: { $0.origin == .rebase }) {
-            // The half that undid the work is older. Reverting both would not lead back.
-            (refusal.isRebased, refusal.transactions) = (true, [rebase])
+        if let index = refusal.transactions.firstIndex(where: { $0.origin == .rebase }) {
+            // The half of a rebase that undid the work is older. Reverting both would not lead back.
+            refusal.transactions.removeSubrange((index + 1)...)
+            refusal.isRebased = isEntangled && index == 0
         }
         if case .transaction(let number) = subject, let index = refusal.transactions.firstIndex(where: { $0.number == number }) {
             refusal.transactions.remove(at: index)

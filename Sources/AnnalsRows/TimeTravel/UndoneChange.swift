@@ -13,6 +13,8 @@ struct UndoneChange {
     var change: NetChange
     /// The columns that other transactions changed between the undone ones.
     private(set) var interrupted: Set<Int> = []
+    /// A rebase undid and repeated the change together with other work.
+    private(set) var isEntangled = false
     /// For each column the first undone transaction that changed it. Work after it is in the way. `Int64.max` if none did.
     private var first: [Int64]
 
@@ -38,7 +40,7 @@ struct UndoneChange {
     }
 
     /// Follows what rebases did to the row later: each undoes the change and repeats it from other old values. Columns in which it did
-    /// something else are interrupted, because work of others or other own work is in between.
+    /// something else are interrupted: other own work is in between.
     mutating func follow(_ rebases: [NetChange]) {
         guard let old = change.old, let new = change.new else { return followRow(rebases) }
         for columnIndex in first.indices where first[columnIndex] != .max {
@@ -46,12 +48,16 @@ struct UndoneChange {
             for rebase in rebases where rebase.hasChanged(columnIndex) {
                 guard let from = rebase.old?[columnIndex], let to = rebase.new?[columnIndex],
                     isUndone ? to == new[columnIndex] : from == new[columnIndex] && to == value
-                else { return interrupt() }
+                else {
+                    interrupted.insert(columnIndex)
+                    isEntangled = true
+                    break
+                }
                 if isUndone { value = from }
                 isUndone.toggle()
             }
-            if isUndone { interrupted.insert(columnIndex) }
-            change.old?[columnIndex] = value
+            // A rebase that did not repeat it left nothing to undo.
+            change.old?[columnIndex] = isUndone ? new[columnIndex] : value
         }
     }
 
@@ -59,7 +65,10 @@ struct UndoneChange {
     private mutating func followRow(_ rebases: [NetChange]) {
         var (before, isUndone) = (change.old, false)
         for rebase in rebases {
-            guard isUndone ? rebase.new == change.new : rebase.old == change.new && rebase.new == before else { return interrupt() }
+            guard isUndone ? rebase.new == change.new : rebase.old == change.new && rebase.new == before else {
+                isEntangled = true
+                return interrupt()
+            }
             if isUndone { before = rebase.old }
             isUndone.toggle()
         }

@@ -11,7 +11,8 @@ public struct StoreStatus: Sendable {
     /// Foreign keys from tables without history to tracked tables. Rows of these tables are not synced, and they can prevent
     /// deletes of other replicas from being applied.
     public var untrackedReferences: [UntrackedReference] = []
-    /// All tables of programs without history: their rows are neither recorded nor synced. Tables of migration tools are left out.
+    /// Tables without history that can be tracked: their rows are neither recorded nor synced. Tables of migration tools, and tables
+    /// that the space removed, are left out.
     public var untracked: [String] = []
     /// Tables whose history ended because another program replaced them by tables that cannot be tracked.
     public var endedTables: [EndedTable] = []
@@ -98,8 +99,9 @@ public struct StoreStatus: Sendable {
 
 extension StoreStatus {
     private static func untracked(_ db: Database, _ tracked: [String]) throws -> [String] {
-        try SchemaReader(db).tables().filter { $0.kind == .table }.map(\.name)
-            .filter { name in !Bookkeeping.isOfTool(name) && !tracked.contains(where: name.isSameIdentifier) }.sorted()
+        let known = try tracked + EndedTable.fetchAll(db).map(\.table) + TrackedTable.fetchAll(db).filter { $0.state == .leftover }.map(\.name)
+        return try SchemaReader(db).tables().filter { Refusal.ofTable($0) == nil && !Bookkeeping.isOfTool($0.name) }.map(\.name)
+            .filter { name in !known.contains(where: name.isSameIdentifier) }.sorted()
     }
 }
 

@@ -74,6 +74,9 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
 
     func validate() throws {
         if (tlsCert == nil) != (tlsKey == nil) { throw ValidationError("Give --tls-cert and --tls-key together.") }
+        if backupFolder == nil, config == nil, backupEvery != nil || backupKeep != nil {
+            throw ValidationError("--backup-every and --backup-keep need --backup-folder.")
+        }
         for (name, text) in [("keep", keep), ("retention", retention), ("silence", silence), ("backup-every", backupEvery)] {
             guard let text, Lifetime(argument: text) == nil else { continue }
             throw ValidationError("The value '\(text)' is invalid for '--\(name)': give a duration such as 5m, 12h or 30d.")
