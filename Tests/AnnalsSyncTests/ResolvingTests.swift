@@ -87,7 +87,9 @@ import Testing
             let error = await #expect(throws: AnnalsError.self) {
                 try await store.resolve(conflict.id, taking: side, setting: side == nil ? ["what": .text("milk")] : [:])
             }
-            #expect(error?.code == .constraint && error?.message.contains("left no row of purchase") == true && error?.message.contains("inserted or restored since") == true)
+            #expect(
+                error?.code == .constraint && error?.message.contains("left no row of purchase") == true
+                    && error?.message.contains("inserted or restored since") == true)
             #expect(try await store.digest() == before)
         }
         // To confirm that there is no row changes nothing either.
@@ -104,7 +106,8 @@ import Testing
 
     @Test func `a change that is summed is no value for the row, also if all of its transaction was set aside`() async throws {
         let world = try await SyncedStores(
-            replicas: 2, schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, stock INTEGER CHECK (stock >= 0)); INSERT INTO item VALUES(1, 7)")
+            replicas: 2,
+            schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, stock INTEGER CHECK (stock >= 0)); INSERT INTO item VALUES(1, 7)")
         try await world.stores[0].setPolicies([
             PolicySetting(table: "item", column: "stock", aspect: .update, policy: "sum"),
             PolicySetting(table: "item", aspect: .whole, policy: "yes"),

@@ -30,7 +30,8 @@ import Testing
     ) async throws -> [Int64] {
         let pauses = Mutex<[Int64]>([])
         let backups = Backups(
-            rules: rules, bytesOfData: { 0 }, open: { [data] in try RelayDatabase(directory: data, readers: 1) }, reserveBytes: reserveBytes, logger: .silent,
+            rules: rules, bytesOfData: { 0 }, open: { [data] in try RelayDatabase(directory: data, readers: 1) },
+            reserveBytes: reserveBytes, logger: .silent,
             metrics: metrics, now: clock.clock.wall
         ) { [clock] milliseconds in
             let number = pauses.withLock { pauses in

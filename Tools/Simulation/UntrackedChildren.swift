@@ -24,7 +24,8 @@ struct UntrackedChildren: Fault, Equatable {
         let steps = (0..<dice.number(1...3)).map { number in
             let fault = UntrackedChildren(
                 parent: dice.one(of: plan.schema.tables).name, name: "untracked\(number + 1)",
-                onDelete: dice.one(of: [.noAction, .restrict, .setNull, .cascade]), onUpdate: dice.one(of: [.noAction, .cascade, .setNull]),
+                onDelete: dice.one(of: [.noAction, .restrict, .setNull, .cascade]),
+                onUpdate: dice.one(of: [.noAction, .cascade, .setNull]),
                 isNotNull: dice.chance(30), every: dice.number(1...2))
             return Step(
                 number: firstStep + number, at: Int64(dice.number(0...Int(plan.length))), replica: dice.number(0...plan.replicas.count - 1),
@@ -159,7 +160,9 @@ extension SimulatedSpace {
         _ replica: Replica, _ child: UntrackedChildren, _ old: UntrackedRows, _ new: UntrackedRows, _ renumbered: [Int64: Int64]
     ) throws {
         for (id, cells) in old.references[child.name] ?? [:] {
-            guard let key = cells.first?.integer, let next = renumbered[key], old.dangling[child.name]?.contains(id) != true else { continue }
+            guard let key = cells.first?.integer, let next = renumbered[key], old.dangling[child.name]?.contains(id) != true else {
+                continue
+            }
             let found = new.references[child.name]?[id]?.first
             guard found != .integer(next) else { continue }
             throw Violation(

@@ -131,7 +131,9 @@ public enum Replay {
             try FullTextIndexes.rebuild(db, schema: SchemaCopy.target)
             try SpatialIndexes.rebuild(db, schema: SchemaCopy.target)
             outcome.notes += try note("untracked tables", SchemaReader(db).emptyTables(all))
-            outcome.notes += note("left out tables, to which other rows may refer,", all.entries.map(\.definition.name).filter { tables.table(named: $0) == nil })
+            outcome.notes += note(
+                "left out tables, to which other rows may refer,",
+                all.entries.map(\.definition.name).filter { tables.table(named: $0) == nil })
         }
         return outcome
     }

@@ -99,7 +99,8 @@ public struct StoreStatus: Sendable {
 
 extension StoreStatus {
     private static func untracked(_ db: Database, _ tracked: [String]) throws -> [String] {
-        let known = try tracked + EndedTable.fetchAll(db).map(\.table) + TrackedTable.fetchAll(db).filter { $0.state == .leftover }.map(\.name)
+        let known =
+            try tracked + EndedTable.fetchAll(db).map(\.table) + TrackedTable.fetchAll(db).filter { $0.state == .leftover }.map(\.name)
         return try SchemaReader(db).tables().filter { Refusal.ofTable($0) == nil && !Bookkeeping.isOfTool($0.name) }.map(\.name)
             .filter { name in !known.contains(where: name.isSameIdentifier) }.sorted()
     }
