@@ -42,11 +42,13 @@ package struct RawChangeReader {
         return try statement.step() ? JulianDay.date(statement.value(0)) : nil
     }
 
+    /// True for a delete that precedes an older change. The recorder adds it after later changes.
+    static let isPlaced = "op IS \(StoreSchema.Operation.delete.rawValue) AND typeof(m0) = 'integer'"
+
     /// The last change of a section that was written at or before a time, in milliseconds since 1970; the one before the section if all
     /// are later. nil if the time of a change is not known. A delete that precedes another change does not count, because it was written
     /// later than it happened.
     static func last(in section: NetChanges.Section, upTo milliseconds: Int64, _ db: Database) throws -> Int64? {
-        let isPlaced = "op IS \(StoreSchema.Operation.delete.rawValue) AND typeof(m0) = 'integer'"
         let table = StoreSchema.changesTable(section.layout)
         let unknown = try db.cachedStatement(sql: "SELECT 1 FROM main.\(table) WHERE id BETWEEN ? AND ? AND at IS NULL LIMIT 1")
         guard try Int64.fetchOne(unknown, arguments: [section.first, section.last]) == nil else { return nil }

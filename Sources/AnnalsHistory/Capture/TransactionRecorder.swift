@@ -209,9 +209,10 @@ package enum TransactionRecorder {
 
     /// The time of a span's last change, in milliseconds since 1970.
     private static func time(of span: Span, _ db: Database) throws -> Int64? {
-        // The changes that the recorder added may have no time.
+        // The changes that the recorder added may have no time, or an earlier one.
         let sql = """
             SELECT at FROM main.\(StoreSchema.changesTable(span.table)) WHERE id BETWEEN ? AND ? AND at IS NOT NULL
+              AND NOT (\(RawChangeReader.isPlaced))
             ORDER BY id DESC LIMIT 1
             """
         return try Double.fetchOne(db.cachedStatement(sql: sql), arguments: [span.ids.lowerBound, span.ids.upperBound])

@@ -44,8 +44,9 @@ extension Store {
             try await store.database.writeWithoutTransaction { db in
                 // The user named the extensions for this space. Its CHECKs and generated columns may call their functions.
                 if hasExtensions { try db.execute(sql: "PRAGMA trusted_schema = ON") }
-                try SnapshotFile.check(db)
+                // Before the check, which evaluates the CHECKs: SQLite 3.40 allows JSON functions in a trusted schema only.
                 if try SchemaReach.isWithinSQLite(db) { try db.execute(sql: "PRAGMA trusted_schema = ON") }
+                try SnapshotFile.check(db)
             }
         }
         try await store.managed("clone") { [configuration] db, step in

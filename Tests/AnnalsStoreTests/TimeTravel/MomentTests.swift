@@ -165,6 +165,18 @@ struct MomentTests {
         #expect(error?.code == .tokenExpired && error?.message.contains("has no time") == true)
     }
 
+    @Test func `a removal that a REPLACE placed before later changes does not make the transaction older`() throws {
+        let store = try shop()
+        try store.external("INSERT INTO t VALUES(1, 'x'), (2, 'y')")
+        let commits = try Commits(store)
+        try commits.add("UPDATE OR REPLACE t SET v = 'y' WHERE id = 1; UPDATE t SET v = 'z'")
+        try commits.add("INSERT INTO t VALUES(3, 'later')")
+        let number = try #require(try store.recordExternalChanges())
+        let point = try commits.point(after: 1)
+        #expect(point.token.number < number)
+        if let rows = try? commits.replay(point) { #expect(rows == commits.rows[1]) }
+    }
+
     static let seeds = Seeds.givenOrNew(8)
 
     @Test(arguments: seeds)
