@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsHistory
+import AnnalsMerge
 import AnnalsRows
 import AnnalsSchema
 import AnnalsSQLite
@@ -98,6 +99,15 @@ extension PageApplier {
             guard let (entry, detail) = try refusedEntry(error, entries) else { throw error }
             throw refusal(entry, error, detail)
         }
+    }
+
+    /// The error for the first row without its parent.
+    func danglingError() throws -> MergeError {
+        guard let (first, position) = try session.checks.firstDangling() else {
+            return .danglingReference(table: "", key: [], parent: "")
+        }
+        let parent = try session.table(named: first.child.table).references[first.foreignKey].parentTable
+        return .danglingReference(table: first.child.table, key: first.child.key, parent: parent, position: position)
     }
 
     private func refusal(_ entry: RefusedEntry, _ reason: any Error, _ detail: String) -> EntryRefusal {

@@ -148,14 +148,6 @@ package struct PageApplier {
         return summary
     }
 
-    func danglingError() throws -> MergeError {
-        guard let (first, position) = try session.checks.firstDangling() else {
-            return .danglingReference(table: "", key: [], parent: "")
-        }
-        let parent = try session.table(named: first.child.table).references[first.foreignKey].parentTable
-        return .danglingReference(table: first.child.table, key: first.child.key, parent: parent, position: position)
-    }
-
     // MARK: Conflicts of the outbox with the page
 
     /// If there is something to rebase, policies and references are those in force after the page from here on.
