@@ -25,8 +25,8 @@ package struct BackupRules: Sendable, Hashable {
 /// due, so a restart of the relay makes no additional backup. The folder must not be that of another relay.
 struct Backups: Sendable {
     let rules: BackupRules
-    /// The size of the relay's data in bytes, as far as it is known.
-    let bytesOfData: @Sendable () -> Int64
+    /// The size of the relay's data in bytes.
+    let bytesOfData: @Sendable () async throws -> Int64
     /// Opens the relay's data for one backup.
     let open: @Sendable () throws -> RelayDatabase
     /// Bytes of the backups' disk that stay free.
@@ -77,6 +77,7 @@ struct Backups: Sendable {
 
     /// The copy blocks its thread, so it has one of its own.
     private func make(_ path: String, _ began: Int64) async throws -> RelayCopy.Report {
+        try checkDisk(for: 2 * (await bytesOfData()))
         let isCancelled = Atomic(false)
         let source = try open()
         defer { try? source.close() }
@@ -86,8 +87,7 @@ struct Backups: Sendable {
                     let looked = Atomic<Int64>(0)
                     continuation.resume(
                         with: Result {
-                            try checkDisk(for: 2 * bytesOfData())
-                            return try RelayCopy.makeFolder(path, from: source) { bytes in
+                            try RelayCopy.makeFolder(path, from: source) { bytes in
                                 if isCancelled.load(ordering: .relaxed) { throw CancellationError() }
                                 guard bytes - looked.load(ordering: .relaxed) >= Self.bytesBetweenLooks else { return }
                                 looked.store(bytes, ordering: .relaxed)

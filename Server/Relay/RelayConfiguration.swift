@@ -116,17 +116,6 @@ extension RelayConfiguration.Storage {
         }
     }
 
-    /// The size of the folder's files; 0 for a database.
-    var bytes: Int64 {
-        guard case .directory(let path) = self, let files = FileManager.default.enumerator(atPath: path) else { return 0 }
-        var bytes: Int64 = 0
-        while let name = files.nextObject() as? String {
-            let size = try? FileManager.default.attributesOfItem(atPath: "\(path)/\(name)")[.size] as? Int64
-            bytes += size ?? 0
-        }
-        return bytes
-    }
-
     /// Throws the `AnnalsError` of opening the folder or the database.
     ///
     /// - Parameter reserveBytes: bytes of the disk to keep free beside the copy that is kept before a migration.

@@ -136,7 +136,10 @@ package struct RelayServer: Service {
                 group.addTask { [configuration, logger, metrics] in
                     let open = { @Sendable in try configuration.storage.open(readers: 1) }
                     let reserve = configuration.limits.log.diskReserveBytes
-                    let bytes = { @Sendable in configuration.storage.bytes }
+                    let bytes = { @Sendable in
+                        let usage = try await log.usage(spaces: 0, replicas: 0, silence: 0)
+                        return usage.databaseBytes + usage.snapshotBytes
+                    }
                     try await Backups(
                         rules: configuration.backup, bytesOfData: bytes, open: open, reserveBytes: reserve, logger: logger, metrics: metrics
                     ).run()

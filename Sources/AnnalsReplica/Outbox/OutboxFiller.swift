@@ -48,7 +48,7 @@ package struct OutboxFiller {
         var last = done
         var count = 0
         var changes: NetChanges?
-        var known: FootprintKey?
+        var known: (key: FootprintKey, name: String?)?
         while let row = try cursor.next() {
             last = try row.number("number")
             guard let origin = try TransactionOrigin(rawValue: row.value("origin")), TransactionOrigin.own.contains(origin) else {
@@ -56,9 +56,9 @@ package struct OutboxFiller {
             }
             let reader = try changes ?? NetChanges(db, tables: tables)
             changes = reader
-            let key = try known ?? footprintKey()
-            known = key
-            if let entry = try encode(row, origin, reader, key) {
+            let (key, name) = try known ?? (footprintKey(), replicaName())
+            known = (key, name)
+            if let entry = try encode(row, origin, reader, key, name) {
                 try Outbox.append(db, entry)
                 count += 1
             }
@@ -80,7 +80,7 @@ package struct OutboxFiller {
             throw Corruption(OwnTables.transactions)
         }
         let origin = try TransactionOrigin(rawValue: row.value("origin")) ?? .local
-        let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal)
+        let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), replicaName(), decisions, journal)
         if let entry { try Outbox.append(db, entry) }
         try Meta(db).set(.outboxed, number)
         return entry?.id
@@ -102,12 +102,11 @@ package struct OutboxFiller {
     }
 
     private func encode(
-        _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ key: FootprintKey,
+        _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ key: FootprintKey, _ name: String?,
         _ decisions: UserDecisions = UserDecisions(), _ journal: [JournalEntry] = []
     ) throws -> Outbox.Draft? {
         let id: Data = try row.value("id")
         guard let id = TransactionID(bytes: id) else { throw Corruption("\(OwnTables.transactions).id") }
-        let name = try replicaName()
         let info = try TransactionInfo(
             id: id, time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")),
             author: row.value("author") ?? name, replicaName: name, contextName: row.value("context"),

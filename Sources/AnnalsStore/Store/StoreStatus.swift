@@ -65,7 +65,7 @@ public struct StoreStatus: Sendable {
         tracked = try TrackedTable.fetchTracked(db).map(\.name).sorted()
         untrackedReferences = try UntrackedReference.fetchAll(db, tracked: tracked)
         endedTables = try EndedTable.fetchAll(db)
-        untracked = try Self.untracked(db, tracked)
+        untracked = try Self.untracked(db, known: tracked + endedTables.map(\.table))
         let bounds = try HistoryBounds(db)
         oldestToken = bounds.oldest
         latestToken = bounds.latest
@@ -98,11 +98,14 @@ public struct StoreStatus: Sendable {
 }
 
 extension StoreStatus {
-    private static func untracked(_ db: Database, _ tracked: [String]) throws -> [String] {
-        let known =
-            try tracked + EndedTable.fetchAll(db).map(\.table) + TrackedTable.fetchAll(db).filter { $0.state == .leftover }.map(\.name)
-        return try SchemaReader(db).tables().filter { Refusal.ofTable($0) == nil && !Bookkeeping.isOfTool($0.name) }.map(\.name)
-            .filter { name in !known.contains(where: name.isSameIdentifier) }.sorted()
+    /// Reads the declarations of unknown tables only.
+    private static func untracked(_ db: Database, known: [String]) throws -> [String] {
+        let known = Set(known.map(\.foldedIdentifier))
+        let others = try SchemaReader(db).tableNames().filter { !known.contains($0.foldedIdentifier) && !Bookkeeping.isOfTool($0) }
+        guard !others.isEmpty else { return [] }
+        let leftover = try Set(TrackedTable.fetchAll(db).filter { $0.state == .leftover }.map(\.name.foldedIdentifier))
+        return try SchemaReader(db).tables(named: others).filter { Refusal.ofTable($0) == nil }.map(\.name)
+            .filter { !leftover.contains($0.foldedIdentifier) }
     }
 }
 

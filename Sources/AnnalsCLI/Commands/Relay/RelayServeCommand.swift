@@ -74,9 +74,6 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
 
     func validate() throws {
         if (tlsCert == nil) != (tlsKey == nil) { throw ValidationError("Give --tls-cert and --tls-key together.") }
-        if backupFolder == nil, config == nil, backupEvery != nil || backupKeep != nil {
-            throw ValidationError("--backup-every and --backup-keep need --backup-folder.")
-        }
         for (name, text) in [("keep", keep), ("retention", retention), ("silence", silence), ("backup-every", backupEvery)] {
             guard let text, Lifetime(argument: text) == nil else { continue }
             throw ValidationError("The value '\(text)' is invalid for '--\(name)': give a duration such as 5m, 12h or 30d.")
@@ -119,6 +116,9 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         let console = output.console
         let settings = try await RelaySettings.read(flags: flags, environment: ProcessInfo.processInfo.environment, file: config)
         guard settings.hasStorage else { throw config.map(Self.noStorage(in:)) ?? RelayStorageOptions.missing }
+        if settings.configuration.backup.folder.isEmpty, backupEvery != nil || backupKeep != nil {
+            throw ValidationError("--backup-every and --backup-keep need --backup-folder.")
+        }
         let isListening = AtomicFlag()
         let server = try RelayServer(
             configuration: settings.configuration,
