@@ -1,7 +1,10 @@
 import AnnalsCore
 import AnnalsSQLite
 
-/// A primary key or unique index, as a condition in a trigger: which rows of the table conflict with NEW?
+/// A primary key, a unique index or the rowid, as a condition in a trigger: which rows of the table conflict with NEW?
+///
+/// A program can give the rowid of a table whose key is another column (`INSERT OR REPLACE INTO t(rowid, k) VALUES(7, 'new')`). A
+/// BEFORE INSERT trigger has -1 as the rowid if the program gave none.
 ///
 /// For a partial index, the WHERE clause is tested on the table's rows only. If NEW is outside the index, the trigger notes a row
 /// that it need not note, which is harmless.
@@ -25,12 +28,19 @@ package struct ConflictTarget: Hashable {
         /// SQL over the table's columns by name. `computed` uses only stored and VIRTUAL columns, because a STORED generated column
         /// is NULL in a BEFORE UPDATE trigger.
         case expression(stored: String, computed: String, collation: String)
+        case rowid(String)
     }
 
     /// For plain columns, such as those of a primary key.
     package init(columns: [DeclaredTable.IndexColumn]) {
         terms = columns.map(Term.column)
         columnsConcerned = columns.compactMap(\.columnIndex)
+    }
+
+    /// The rowid under a name that no column has.
+    package init(rowid name: String) {
+        terms = [.rowid(name)]
+        columnsConcerned = []
     }
 
     package init(_ index: DeclaredTable.UniqueIndex, of table: DeclaredTable) {
@@ -66,12 +76,24 @@ package struct ConflictTarget: Hashable {
         }
         let isOwnTerm = terms.contains { term in
             switch term {
+            case .rowid: false
             case .column(let column): !Collation.isBuiltIn(column.collation)
             case .expression(let stored, let computed, let collation):
                 !Collation.isBuiltIn(collation) || isOwn(stored) || isOwn(computed)
             }
         }
         return isOwnTerm || (filter.map(isOwn) ?? false)
+    }
+
+    /// The condition that is true if a row of the table conflicts with NEW.
+    package func isMet(on table: DeclaredTable, as row: String) -> String {
+        let exists = "EXISTS(SELECT 1 FROM \(SQL.quote(table.name)) AS \(row) WHERE \(condition(on: table, as: row)))"
+        guard case .rowid(let name)? = terms.first else { return exists }
+        return "(NEW.\(name) <> -1 AND \(exists))"
+    }
+
+    package var isRowid: Bool {
+        if case .rowid? = terms.first { true } else { false }
     }
 
     /// The condition that is true for rows of the table, named `row`, that conflict with NEW. NULL conflicts with nothing.
@@ -82,6 +104,7 @@ package struct ConflictTarget: Hashable {
         let source = "(SELECT \(stored) FROM \(SQL.quote(table.name)) WHERE 0 UNION ALL SELECT \(new) LIMIT 1) AS \(row)"
         var conditions = terms.map { term in
             switch term {
+            case .rowid(let name): return "\(row).\(name) = NEW.\(name)"
             case .column(let column):
                 let name = SQL.quote(column.name ?? "")
                 let own = column.columnIndex.map { table.columns[$0].collation }

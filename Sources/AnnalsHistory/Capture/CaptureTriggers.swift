@@ -6,7 +6,7 @@ package import GRDB
 /// The triggers of one tracked table. They use only plain SQL and built-in functions, so every program that writes the file runs
 /// them, in any language and with any SQLite version.
 ///
-/// - `insert`, `update` and `delete` run after a row changed and write a raw change. An update that changed nothing writes nothing.
+/// - `insert`, `update`, `move`, `rowid` and `delete` run after a row changed and write a raw change. An update that changed nothing writes nothing.
 ///   A column changed if its storage class or its bytes changed.
 /// - `meet_insert` and `meet_update` run before the change and note the rows with the same key or unique value. A REPLACE removes
 ///   those rows without running a trigger, unless the program turned recursive_triggers on. The trigger cannot see whether a row is
@@ -65,14 +65,14 @@ package struct CaptureTriggers {
     /// The triggers that write raw changes.
     var afterChange: [Trigger] { afterChange(leavesOut: leavesOut) }
 
-    private func afterChange(leavesOut: Bool) -> [Trigger] { [insert, update(leavesOut: leavesOut), delete] }
+    private func afterChange(leavesOut: Bool) -> [Trigger] { [insert] + updates(leavesOut: leavesOut) + rowidUpdates + [delete] }
 
     /// The triggers that note conflicting rows.
     package var beforeChange: [Trigger] { [meetInsert] + meetUpdates }
 
     /// The names of all triggers; the insert trigger is the first.
     package static func names(id: Int64) -> [String] {
-        ["insert", "update", "delete", "meet_insert", "meet_update", "meet_own_update"].map { name($0, id: id) }
+        ["insert", "update", "move", "rowid", "delete", "meet_insert", "meet_update", "meet_own_update"].map { name($0, id: id) }
     }
 
     static func runsAfterChange(_ name: String) -> Bool {
@@ -105,7 +105,8 @@ package struct CaptureTriggers {
     /// Creates the triggers that write raw changes again, so that they run before other triggers.
     func reinstallAfterChange(_ db: Database) throws {
         try StoreSchema.set(.format, to: StoreSchema.format, db)
-        for trigger in afterChange { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(trigger.name); \(trigger.createSQL)") }
+        for name in Self.names(id: id) where Self.runsAfterChange(name) { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(name)") }
+        for trigger in afterChange { try db.execute(sql: trigger.createSQL) }
     }
 
     package static func remove(_ db: Database, id: Int64) throws {
@@ -126,8 +127,45 @@ package struct CaptureTriggers {
         return trigger("delete", "AFTER DELETE ON \(tableName)", [write(.delete, values)])
     }
 
-    private func update(leavesOut: Bool) -> Trigger {
-        let differences = table.columns.map(difference)
+    /// One trigger, or two if some updates leave out large values: `move` is for the updates that cannot, and compiled only if an update
+    /// can be one of them. SQLite compiles a trigger with each statement, so short conditions matter.
+    private func updates(leavesOut: Bool) -> [Trigger] {
+        let differences = table.columns.indices.map(difference)
+        let differs = anyDifference(differences)
+        let large = leavesOut ? Set(table.columnIndexesThatMayBeLarge) : []
+        guard !large.isEmpty else {
+            return [trigger("update", "AFTER UPDATE ON \(tableName)\nWHEN \(differs)", [writeUpdate(differences, large: [])])]
+        }
+        let isIdentified = isIdentifiedByKey(differences)
+        let deciding = columnIndexesOfIdentity.map { SQL.quote(table.columns[$0].name) } + (table.rowidAlias == nil ? [] : table.rowidNames)
+        let moveEvent = table.keyMayBeNull ? "UPDATE" : "UPDATE OF \(deciding.joined(separator: ", "))"
+        return [
+            trigger(
+                "update", "AFTER UPDATE ON \(tableName)\nWHEN \(isIdentified) AND (\(differs))", [writeUpdate(differences, large: large)]),
+            trigger(
+                "move", "AFTER \(moveEvent) ON \(tableName)\nWHEN NOT (\(isIdentified)) AND (\(differs))",
+                [writeUpdate(differences, large: [])]),
+        ]
+    }
+
+    /// Captures an update that gives a row another rowid and changes nothing else. It can remove a row (OR REPLACE), and this change shows
+    /// when. Its mask is 0, so it has no further effect.
+    private var rowidUpdates: [Trigger] {
+        guard table.rowidAlias == nil, let rowid = table.rowidNames.first else { return [] }
+        let differs = anyDifference(table.columns.indices.map(difference))
+        let masks = (0..<StoreSchema.maskCount(table.columns.count)).map { ("m\($0)", "0") }
+        let old = table.columns.enumerated().map { ("o\($0)", "OLD.\(SQL.quote($1.name))") }
+        let key = table.primaryKey.map { ("n\($0)", "NEW.\(SQL.quote(table.columns[$0].name))") }
+        return [
+            trigger(
+                "rowid",
+                "AFTER UPDATE OF \(table.rowidNames.joined(separator: ", ")) ON \(tableName)\nWHEN OLD.\(rowid) <> NEW.\(rowid) AND NOT (\(differs))",
+                [write(.update, masks + self.rowid("o", "OLD") + self.rowid("n", "NEW") + old + key)])
+        ]
+    }
+
+    /// - Parameter large: the columns whose large values are left out if they did not change.
+    private func writeUpdate(_ differences: [String], large: Set<Int>) -> String {
         var values: [(String, String)] = []
         for mask in 0..<StoreSchema.maskCount(differences.count) {
             let first = mask * StoreSchema.columnsPerMask
@@ -135,25 +173,19 @@ package struct CaptureTriggers {
             values.append(("m\(mask)", SQL.balanced(bits.map { "(\($0))" }, operator: "|")))
         }
         values += rowid("o", "OLD") + rowid("n", "NEW")
-        let large = leavesOut ? table.columnIndexesThatMayBeLarge : []
-        let isIdentified = isIdentifiedByKey(differences)
-        /// The condition for a large value that an update may leave out if it does not change it.
-        func isLarge(_ columnIndex: Int) -> String {
-            "length(OLD.\(SQL.quote(table.columns[columnIndex].name))) > \(largeValue) AND \(isIdentified)"
-        }
+        func isLarge(_ column: DeclaredTable.Column) -> String { "length(OLD.\(SQL.quote(column.name))) > \(largeValue)" }
         values += table.columns.enumerated().map { columnIndex, column in
             let old = "OLD.\(SQL.quote(column.name))"
             guard large.contains(columnIndex) else { return ("o\(columnIndex)", old) }
-            return ("o\(columnIndex)", "CASE WHEN \(isLarge(columnIndex)) AND NOT (\(differences[columnIndex])) THEN NULL ELSE \(old) END")
+            return ("o\(columnIndex)", "CASE WHEN \(isLarge(column)) AND NOT (\(differences[columnIndex])) THEN NULL ELSE \(old) END")
         }
         values += table.columns.enumerated().map { columnIndex, column in
             let new = "NEW.\(SQL.quote(column.name))"
             if table.primaryKey.contains(columnIndex) { return ("n\(columnIndex)", new) }
-            let leftOut = large.contains(columnIndex) ? " WHEN \(isLarge(columnIndex)) THEN 1" : ""
+            let leftOut = large.contains(columnIndex) ? " WHEN \(isLarge(column)) THEN 1" : ""
             return ("n\(columnIndex)", "CASE WHEN \(differences[columnIndex]) THEN \(new)\(leftOut) END")
         }
-        let differs = SQL.balanced(differences.map { "(\($0))" } + rowidDifference, operator: "OR")
-        return trigger("update", "AFTER UPDATE ON \(tableName)\nWHEN \(differs)", [write(.update, values)])
+        return write(.update, values)
     }
 
     private func write(_ operation: StoreSchema.Operation, _ values: [(column: String, value: String)]) -> String {
@@ -167,12 +199,29 @@ package struct CaptureTriggers {
         capturedRowid.map { [("r\(letter)", "\(row).\(SQL.quote($0))")] } ?? []
     }
 
+    /// The condition that is true if an update changed any column. Columns that need only one comparison are compared as one row value,
+    /// which is shorter and compiles faster.
+    private func anyDifference(_ differences: [String]) -> String {
+        let plain = table.columns.indices.filter { differences[$0] == Self.plainDifference(table.columns[$0]) }
+        guard plain.count > 1 else { return SQL.balanced(differences.map { "(\($0))" } + rowidDifference, operator: "OR") }
+        func row(_ name: String) -> String { plain.map { "\(name).\(SQL.quote(table.columns[$0].name))" }.joined(separator: ", ") }
+        let others = table.columns.indices.filter { !plain.contains($0) }.map { "(\(differences[$0]))" }
+        return SQL.balanced(["((\(row("OLD"))) IS NOT (\(row("NEW"))))"] + others + rowidDifference, operator: "OR")
+    }
+
+    private static func plainDifference(_ column: DeclaredTable.Column) -> String {
+        "OLD.\(SQL.quote(column.name)) IS NOT NEW.\(SQL.quote(column.name))"
+    }
+
     /// The condition that is true if an update changed the column's storage class or bytes; it is never NULL.
-    private func difference(_ column: DeclaredTable.Column) -> String {
+    private func difference(_ columnIndex: Int) -> String {
+        let column = table.columns[columnIndex]
         let old = "OLD.\(SQL.quote(column.name))"
         let new = "NEW.\(SQL.quote(column.name))"
         let collate = column.collation.uppercased() == Collation.binary ? "" : " COLLATE BINARY"
-        let differs = "\(old) IS NOT \(new)\(collate)"
+        let differs = Self.plainDifference(column) + collate
+        // A rowid is always an integer.
+        if columnIndex == table.rowidAlias { return differs }
         switch column.affinity {
         case .blob, .any:
             return "\(differs) OR typeof(\(old)) <> typeof(\(new))"
@@ -184,14 +233,18 @@ package struct CaptureTriggers {
         }
     }
 
-    /// The condition that is true if the key identifies the row before and after the update. If the table refers to itself, an
-    /// action of that foreign key may have changed the row before its own update was captured. Then all values are needed to
-    /// identify the row.
-    private func isIdentifiedByKey(_ differences: [String]) -> String {
+    /// The columns that must not change if the key is to identify the row before and after an update: those of the key, and those of
+    /// foreign keys to the table itself. An action of such a foreign key may have changed the row before its own update was captured.
+    /// Then all values are needed to identify the row.
+    private var columnIndexesOfIdentity: [Int] {
         let own = table.foreignKeys.filter { $0.parentTable.isSameIdentifier(as: table.name) }.flatMap {
             $0.columnIndexes.compactMap { $0 }
         }
-        var terms = Set(table.primaryKey + own).sorted().map { "NOT (\(differences[$0]))" }
+        return Set(table.primaryKey + own).sorted()
+    }
+
+    private func isIdentifiedByKey(_ differences: [String]) -> String {
+        var terms = columnIndexesOfIdentity.map { "NOT (\(differences[$0]))" }
         if table.keyMayBeNull { terms += table.primaryKey.map { "OLD.\(SQL.quote(table.columns[$0].name)) IS NOT NULL" } }
         return SQL.balanced(terms, operator: "AND")
     }
@@ -208,10 +261,10 @@ package struct CaptureTriggers {
 
     private var meetInsert: Trigger {
         let targets = table.conflictTargets
-        let isMet = targets.map { "EXISTS(SELECT 1 FROM \(tableName) AS \(row) WHERE \($0.condition(on: table, as: row)))" }
+        let isMet = targets.map { $0.isMet(on: table, as: row) }
         return trigger(
             "meet_insert", "BEFORE INSERT ON \(tableName)\nWHEN \(SQL.balanced(isMet, operator: "OR"))",
-            targets.map { note($0, besides: nil) })
+            notes(targets, besides: nil))
     }
 
     private var meetUpdates: [Trigger] {
@@ -223,9 +276,16 @@ package struct CaptureTriggers {
 
     private func meetUpdate(_ suffix: String, _ targets: [ConflictTarget]) -> Trigger {
         let columns = Set(targets.flatMap { $0.columnsConcerned ?? Array(table.columns.indices) }).sorted()
-        let names = columns.map { SQL.quote(table.columns[$0].name) }.joined(separator: ", ")
-        let itself = isItself
-        return trigger(suffix, "BEFORE UPDATE OF \(names) ON \(tableName)", targets.map { note($0, besides: itself) })
+        // A program can set the rowid under any of its names. SQLite looks for the name that the program uses.
+        let mayBeRowid = table.rowidAlias.map(columns.contains) ?? targets.contains(where: \.isRowid)
+        let names = (columns.map { SQL.quote(table.columns[$0].name) } + (mayBeRowid ? table.rowidNames : [])).joined(separator: ", ")
+        return trigger(suffix, "BEFORE UPDATE OF \(names) ON \(tableName)", notes(targets, besides: isItself))
+    }
+
+    /// One statement for each target. The rowid shares that of the key, because every statement takes time to compile.
+    private func notes(_ targets: [ConflictTarget], besides itself: String?) -> [String] {
+        guard let rowid = targets.last, rowid.isRowid, targets.count > 1 else { return targets.map { note([$0], besides: itself) } }
+        return [note([targets[0], rowid], besides: itself)] + targets[1..<(targets.count - 1)].map { note([$0], besides: itself) }
     }
 
     /// The condition that is true for the row that is updated.
@@ -238,9 +298,9 @@ package struct CaptureTriggers {
         return SQL.balanced(parts, operator: "AND")
     }
 
-    /// Copies the rows that conflict with NEW in one unique index to the notes. Each key is noted once for each writer, so that the
+    /// Copies the rows that conflict with NEW in one of the targets to the notes. Each key is noted once for each writer, so that the
     /// newest note shows which writer can have removed the row.
-    private func note(_ target: ConflictTarget, besides itself: String?) -> String {
+    private func note(_ targets: [ConflictTarget], besides itself: String?) -> String {
         let notes = StoreSchema.notesTable(id)
         var values: [(column: String, value: String)] = [
             ("mark", "coalesce((SELECT max(id) FROM \(StoreSchema.changesTable(id))), 0)")
@@ -253,7 +313,8 @@ package struct CaptureTriggers {
             isNoted.append("(\(notes).ro = \(row).\(SQL.quote(capturedRowid)) OR \(SQL.balanced(hasKey, operator: "AND")))")
         }
         isNoted.append("\(notes).mark >= \(NamedWriters.newestMarkSQL(of: id))")
-        var conditions = [target.condition(on: table, as: row)]
+        let isMet = targets.map { $0.condition(on: table, as: row) }
+        var conditions = [isMet.count == 1 ? isMet[0] : "(\(isMet.joined(separator: " OR ")))"]
         if let itself { conditions.append("NOT (\(itself))") }
         conditions.append("NOT EXISTS(SELECT 1 FROM \(notes) WHERE \(isNoted.joined(separator: " AND ")))")
         return """
@@ -284,14 +345,21 @@ extension DeclaredTable {
     package var rowidName: String? {
         if isWithoutRowid { return nil }
         if let rowidAlias { return columns[rowidAlias].name }
-        let taken = Set((columns.map(\.name) + generatedColumns.map(\.name)).map(\.foldedIdentifier))
-        return ["rowid", "_rowid_", "oid"].first { !taken.contains($0) }
+        return rowidNames.first
     }
 
-    /// The primary key and all unique indexes, through which one row can conflict with another.
+    /// The names of the rowid that no column has.
+    fileprivate var rowidNames: [String] {
+        if isWithoutRowid { return [] }
+        let taken = Set((columns.map(\.name) + generatedColumns.map(\.name)).map(\.foldedIdentifier))
+        return ["rowid", "_rowid_", "oid"].filter { !taken.contains($0) }
+    }
+
+    /// The primary key, all unique indexes and the rowid, through which one row can conflict with another.
     var conflictTargets: [ConflictTarget] {
         let key = ConflictTarget(
             columns: zip(primaryKey, primaryKeyCollations).map { .init(name: columns[$0].name, columnIndex: $0, collation: $1) })
-        return [key] + uniqueIndexes.map { ConflictTarget($0, of: self) }
+        let rowid = rowidAlias == nil ? rowidNames.first.map { [ConflictTarget(rowid: $0)] } ?? [] : []
+        return [key] + uniqueIndexes.map { ConflictTarget($0, of: self) } + rowid
     }
 }

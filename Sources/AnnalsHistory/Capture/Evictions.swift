@@ -83,7 +83,9 @@ package struct Evictions {
     private func marks(of note: Note) throws -> [Int64] {
         let name = StoreSchema.notesTable(table.id)
         let sql = """
-            SELECT o.mark FROM main.\(name) AS n JOIN main.\(name) AS o ON \(isRow(of: "o", "n", "o")) WHERE n.id = ? ORDER BY o.mark
+            SELECT o.mark FROM main.\(name) AS n JOIN main.\(name) AS o ON \(hasKey(of: "o", "n", "o")) WHERE n.id = ?1
+            \(table.key.isByRowid ? "UNION ALL SELECT o.mark FROM main.\(name) AS n JOIN main.\(name) AS o ON \(hasRowid(of: "o", "n", "o")) WHERE n.id = ?1" : "")
+            ORDER BY 1
             """
         return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [note.id])
     }
@@ -150,7 +152,9 @@ package struct Evictions {
         let notes = try db.cachedStatement(
             sql: """
                 SELECT \(columns.joined(separator: ", ")) FROM main.\(name) AS n
-                WHERE NOT EXISTS (SELECT 1 FROM main.\(name) AS e WHERE \(isRow(of: "e", "n", "o")) AND e.id < n.id) ORDER BY id
+                WHERE NOT EXISTS (SELECT 1 FROM main.\(name) AS e WHERE \(hasKey(of: "e", "n", "o")) AND e.id < n.id)
+                \(isByRowid ? "AND NOT EXISTS (SELECT 1 FROM main.\(name) AS e WHERE \(hasRowid(of: "e", "n", "o")) AND e.id < n.id)" : "")
+                ORDER BY id
                 """)
         let changes = try db.cachedStatement(sql: changesByNoteSQL)
         try changes.setArguments([open.recorded, open.newest, open.recorded, open.newest])
@@ -177,26 +181,36 @@ package struct Evictions {
 
     /// Pairs of the id of a row's first note and a raw change's id. SQLite sorts them, and uses a file if they do not fit in memory.
     private var changesByNoteSQL: String {
+        func note(_ condition: String) -> String {
+            "(SELECT n.id FROM main.\(StoreSchema.notesTable(table.id)) AS n WHERE \(condition) ORDER BY n.mark, n.id LIMIT 1)"
+        }
         func half(_ letter: String, except operation: StoreSchema.Operation) -> String {
-            """
-            SELECT note, id FROM (
-              SELECT c.id AS id, (SELECT n.id FROM main.\(StoreSchema.notesTable(table.id)) AS n
-                WHERE \(isRow(of: "n", "c", letter)) ORDER BY n.mark, n.id LIMIT 1) AS note
-              FROM main.\(StoreSchema.changesTable(table.id)) AS c WHERE c.id > ? AND c.id <= ? AND c.op <> \(operation.rawValue))
-            WHERE note IS NOT NULL
-            """
+            let byKey = note(hasKey(of: "n", "c", letter))
+            let found = table.key.isByRowid ? "coalesce(\(byKey), \(note(hasRowid(of: "n", "c", letter))))" : byKey
+            return """
+                SELECT note, id FROM (
+                  SELECT c.id AS id, \(found) AS note
+                  FROM main.\(StoreSchema.changesTable(table.id)) AS c WHERE c.id > ? AND c.id <= ? AND c.op <> \(operation.rawValue))
+                WHERE note IS NOT NULL
+                """
         }
         return "\(half("o", except: .insert))\nUNION\n\(half("n", except: .delete))\nORDER BY 1, 2"
     }
 
-    /// A condition: a note has the row that another note, or a raw change in its columns with this letter, has.
-    private func isRow(of note: String, _ other: String, _ letter: String) -> String {
+    /// A condition: a note has the key that another note, or a raw change in its columns with this letter, has.
+    private func hasKey(of note: String, _ other: String, _ letter: String) -> String {
         var match = table.key.columnIndexes.map { "\(note).o\($0) IS \(other).\(letter)\($0)" }
-        if table.key.isByRowid {
-            let hasKey = SQL.balanced(table.key.columnIndexes.map { "\(note).o\($0) IS NOT NULL" }, operator: "AND")
-            match.append("(\(note).ro = \(other).r\(letter) OR \(hasKey))")
-        }
+        if table.key.isByRowid { match += table.key.columnIndexes.map { "\(other).\(letter)\($0) IS NOT NULL" } }
         return match.joined(separator: " AND ")
+    }
+
+    /// The same for rows whose key holds NULL: the rowid identifies them. There is no index, and such rows are rare. The first term makes
+    /// SQLite search only for them.
+    private func hasRowid(of note: String, _ other: String, _ letter: String) -> String {
+        func hasNull(_ row: String, _ letter: String) -> String {
+            SQL.balanced(table.key.columnIndexes.map { "\(row).\(letter)\($0) IS NULL" }, operator: "OR")
+        }
+        return "(\(hasNull(other, letter))) AND \(note).ro = \(other).r\(letter) AND (\(hasNull(note, "o")))"
     }
 
     /// Finds the current row of the tracked table.

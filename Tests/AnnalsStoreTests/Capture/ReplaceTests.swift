@@ -39,6 +39,29 @@ struct ReplaceTests {
                 REPLACE INTO t VALUES('a', 1); REPLACE INTO t VALUES('a', 3);
                 """, changed: 3),
         Case(
+            name: "by the rowid of a table with another key",
+            schema: """
+                CREATE TABLE t(k TEXT PRIMARY KEY NOT NULL, u UNIQUE, v);
+                INSERT INTO t VALUES('a', 1, 1), ('b', 2, 2), ('c', 3, 3), ('d', 4, 4), ('e', 5, 5)
+                """,
+            statements: """
+                REPLACE INTO t(rowid, k, u) VALUES(2, 'new', 9); UPDATE OR REPLACE t SET _rowid_ = 3 WHERE k = 'a';
+                UPDATE OR REPLACE t SET v = 7, oid = 5 WHERE k = 'd'; INSERT OR IGNORE INTO t(rowid, k, u) VALUES(5, 'f', 10)
+                """, changed: 5),
+        Case(
+            name: "by the rowid of a table with keys that may be NULL",
+            schema: "CREATE TABLE t(a, b, v, PRIMARY KEY(a, b)); INSERT INTO t VALUES(1, 1, 1), (2, NULL, 2), (3, 3, 3), (NULL, 4, 4)",
+            statements: """
+                REPLACE INTO t(rowid, a, b) VALUES(1, 5, 5), (2, NULL, 6); UPDATE OR REPLACE t SET rowid = 4 WHERE a = 3
+                """, changed: 4),
+        Case(
+            name: "UPDATE OR REPLACE of the rowid, which is the key",
+            schema: """
+                CREATE TABLE t(id INTEGER PRIMARY KEY, v, "oid" UNIQUE); INSERT INTO t VALUES(1, 'a', 1), (2, 'b', 2), (3, 'c', 3), (4, 'd', 4)
+                """,
+            statements: "UPDATE OR REPLACE t SET rowid = 2 WHERE id = 1; UPDATE OR REPLACE t SET _rowid_ = 4, oid = 9 WHERE id = 3",
+            changed: 4),
+        Case(
             name: "UPDATE OR REPLACE of a key",
             schema: "CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES(1, 'a'), (2, 'b'), (3, 'c')",
             statements: "UPDATE OR REPLACE t SET id = 2 WHERE id = 1; UPDATE OR REPLACE t SET id = id WHERE id = 3", changed: 2),

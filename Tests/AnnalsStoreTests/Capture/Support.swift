@@ -158,7 +158,8 @@ final class Fixture {
             var read: [NetChange] = []
             let section = NetChanges.Section(layout: table.id, first: span["first"], last: span["last"])
             try NetChanges(db, tables: TrackedTables.load(db)).forEachRow(in: section) { read.append($0) }
-            let isSame = Set(read) == Set(changes)
+            // A row with NULL in its key may get another rowid and keep all values. History has nothing to show for it.
+            let isSame = Set(read) == Set(changes.filter { $0.old == nil || $0.old != $0.new })
             #expect(isSame, "\(table.name): history reads \(read) where the changes are \(changes)")
         }
         return found
