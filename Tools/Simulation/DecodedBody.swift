@@ -8,6 +8,7 @@ struct DecodedBody {
     var journal: [JournalEntry]
     var policies: [PolicySetting] = []
     var resolutions: [ConflictResolution] = []
+    var hasSchema = false
 
     init(info: TransactionInfo, changes: [Change], journal: [JournalEntry]) {
         self.info = info
@@ -25,6 +26,8 @@ struct DecodedBody {
         }
         let rest = try reader.rest()
         (journal, policies, resolutions) = (rest.journal, rest.policies, rest.resolutions)
+        // The first version is that of the space at its beginning.
+        hasSchema = (rest.schema?.version ?? 1) > 1
     }
 
     /// Adds the next part of the same transaction.
@@ -34,6 +37,7 @@ struct DecodedBody {
         journal += part.journal
         policies += part.policies
         resolutions += part.resolutions
+        hasSchema = hasSchema || part.hasSchema
     }
 }
 

@@ -27,7 +27,7 @@ extension Fault {
 
 enum Faults {
     /// In the order in which they are drawn. A new fault comes last, so that the others stay the same.
-    static let all: [any Fault.Type] = [RelayCrash.self, UntrackedChildren.self, NullKeys.self]
+    static let all: [any Fault.Type] = [RelayCrash.self, UntrackedChildren.self, NullKeys.self, Migrations.self]
 
     static func add(to plan: inout Plan, _ features: Features) {
         guard plan.length > 0 else { return }

@@ -20,6 +20,8 @@ public struct Features: Sendable, Hashable {
     public var generatedColumns = true
     /// Rows whose key has NULL, which are not synced.
     public var nullKeys = true
+    /// Collations and functions of a program.
+    public var programFunctions = true
     /// Triggers of the user that write to tracked tables.
     public var triggersOnTracked = true
     /// Triggers of the user that write to an untracked table.
@@ -38,6 +40,9 @@ public struct Features: Sendable, Hashable {
 
     /// Tables without history that refer to tracked ones.
     public var untrackedChildren = true
+
+    /// Programs that add a constraint to a table, or remove one, while replicas have unsent work.
+    public var migrations = true
 
     // MARK: Replicas
 

@@ -110,7 +110,12 @@ struct FinalChecks {
                 try await checkExpired(memory.token, replica, store, path)
                 continue
             }
-            _ = try await store.replay(to: memory.token, output: path)
+            do {
+                _ = try await store.replay(to: memory.token, output: path)
+            } catch let error as AnnalsError where error.code == .tokenExpired && world.plan.schema.change != nil {
+                // A store that takes a table's new form from the log starts its history again.
+                continue
+            }
             let rows = try rows(inFile: path)
             guard rows != memory.rows else { continue }
             throw Violation("law 8", "\(replica.name) at \(memory.token): \(memory.rows.differences(to: rows).map(\.text))")

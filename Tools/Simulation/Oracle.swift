@@ -20,6 +20,8 @@ struct Oracle {
         var journal: [JournalEntry]
         var policies: [PolicySetting] = []
         var resolutions: [ConflictResolution] = []
+        /// It brings another schema to the space.
+        var hasSchema = false
         /// It represents everything that a replica missed before it resynced from a snapshot; authors and times are unknown.
         var isSnapshot = false
 
@@ -28,7 +30,9 @@ struct Oracle {
     }
 
     let schema: Schema
-    private let constraints: Constraints
+    private var constraints: Constraints
+    /// Whether the log has the schema entry of the schema's changed constraint.
+    private(set) var isChanged = false
     private let cipher: SpaceCipher?
     private(set) var entries: [Entry] = []
     /// The rows at each position, including 0.
@@ -100,8 +104,17 @@ struct Oracle {
             let content = try parts.content
             (entry.changes, entry.journal) = (content.changes, content.journal)
             (entry.policies, entry.resolutions) = (content.policies, content.resolutions)
+            entry.hasSchema = content.hasSchema
         }
         try append(entry)
+    }
+
+    private mutating func changeConstraints() throws(Violation) {
+        guard !isChanged, let changed = schema.changed else {
+            throw Violation("schema", "the log has a schema entry that no program caused")
+        }
+        isChanged = true
+        constraints = Constraints(schema: changed)
     }
 
     private mutating func append(_ entry: Entry) throws(Violation) {
@@ -113,6 +126,7 @@ struct Oracle {
             }
             do {
                 try rows.apply(entry.changes, schema)
+                if entry.hasSchema { try changeConstraints() }
                 try constraints.check(rows)
             } catch {
                 throw Violation(error.law, "at position \(entry.position) of the log: \(error.text)")

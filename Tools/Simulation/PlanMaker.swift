@@ -28,6 +28,10 @@ struct PlanMaker {
             features.strangersWithoutForeignKeys = false
             features.unseenWrites = false
         }
+        if schema.usesProgram {
+            // While a file is made from a snapshot, it calls no functions that an app added.
+            (features.newcomers, features.relayPurges, features.unseenWrites) = (false, false, false)
+        }
         var workload = Workload(schema: schema, features: features, dice: Dice(seed: seed, 3))
         let rows = (0..<dice.number(0...14)).map { _ in workload.row() }
         let count = dice.weighted([(40, 2), (30, 3), (20, 4), (10, 5)])

@@ -44,6 +44,8 @@ final class Replica {
     /// An external program rebuilt a table since the rows were last compared with the log, so there may be rows that were written
     /// without capture.
     var mayHoldUnseen = false
+    /// A program has changed the constraint of its schema.
+    var hasMigrated = false
     /// Tables without history that refer to tracked ones, and their rows at the last look.
     var untracked: [UntrackedChildren] = []
     var untrackedRows = UntrackedRows()
@@ -118,6 +120,7 @@ final class Replica {
         var options = GRDB.Configuration()
         options.prepareDatabase { db in
             db.add(function: DatabaseFunction("julianday", argumentCount: 0) { _ in clock.julianDay })
+            ProgramFunctions.add(to: db)
             try db.execute(sql: "PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF")
         }
         guard let path else { return try DatabaseQueue(configuration: options) }

@@ -8,6 +8,10 @@ struct Schema: Sendable {
     var extras: [String] = []
     /// Untracked copies that triggers write: each row of the table must be in the copy with the same value.
     var copies: [Copy] = []
+    /// Whether the statements use collations and functions of a program (`ProgramFunctions`).
+    var usesProgram = false
+    /// A constraint that changes during the run; `tables` have the form before.
+    var change: ConstraintChange?
 
     struct Copy: Sendable {
         var table: String
@@ -32,8 +36,17 @@ struct Schema: Sendable {
         }
     }
 
+    /// The schema after its constraint has changed.
+    var changed: Schema? {
+        guard let change, let place = tables.firstIndex(where: { $0.name == change.after.name }) else { return nil }
+        var changed = self
+        changed.tables[place] = change.after
+        return changed
+    }
+
     var statements: [String] {
-        tables.map(\.createSQL) + tables.flatMap(\.indexSQL) + extras
+        let statements = tables.map(\.createSQL) + tables.flatMap(\.indexSQL) + extras
+        return usesProgram ? statements.map(ProgramFunctions.used) : statements
     }
 }
 

@@ -13,6 +13,8 @@ enum Cause {
     case seal
     /// A policy was set or a conflict was resolved. Both record external writes and fill the outbox first.
     case decision
+    /// A program migrated through the library, which records external writes first.
+    case migration
     /// An answer of the relay was processed. This may record external writes and fill the outbox.
     case reply
     /// No operation that could commit.
@@ -60,6 +62,8 @@ extension SimulatedSpace {
                 }
                 try ledger.add(intent(replica, recorded, rows, before.rows))
                 replica.rowsBeforeStrangers = nil
+            case .migration where cause == .migration:
+                try ledger.add(intent(replica, recorded, before.rows, now.rows))
             case .migration, .imported, .rebase, nil:
                 continue
             }
@@ -92,7 +96,9 @@ extension SimulatedSpace {
             return
         }
         let tookIn = (before.position..<max(before.position, now.position)).contains { !replica.accepted.contains($0 + 1) }
-        let isSealed = [.write, .decision].contains(cause) || (!replica.power.isDead && (cause == .seal || (cause == .reply && tookIn)))
+        let isSealed =
+            [.write, .decision].contains(cause)
+            || (!replica.power.isDead && ([.seal, .migration].contains(cause) || (cause == .reply && tookIn)))
         if isSealed { throw Violation("law 1", "\(replica.name) sealed, and missed \(unsealed.map(\.text))") }
     }
 

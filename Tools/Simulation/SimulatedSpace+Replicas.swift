@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsHistory
+import AnnalsReplica
 import AnnalsStore
 import AnnalsSync
 import AnnalsWire
@@ -42,7 +43,7 @@ extension SimulatedSpace {
     /// first replica, with new identities. The result is equal to a clone of each and takes a fraction of the time.
     func addReplicas() async throws {
         let path = folder.file("clone.db")
-        let hasClone = plan.seed % 3 == 0
+        let hasClone = plan.seed % 3 == 0 && !plan.schema.usesProgram
         var template: DatabaseQueue?
         for number in plan.replicas.indices.dropFirst() {
             let (clock, identities) = (clock(number), identities(number))
@@ -89,7 +90,7 @@ extension SimulatedSpace {
         copy.accepted = source.accepted
         (source.isCopied, copy.isCopied) = (true, true)
         copy.overrides = source.overrides
-        copy.mayHoldUnseen = source.mayHoldUnseen
+        (copy.mayHoldUnseen, copy.hasMigrated) = (source.mayHoldUnseen, source.hasMigrated)
         (copy.lostLog, copy.keepsLostParts) = (source.lostLog, source.keepsLostParts)
         copy.readers = source.readers
         (copy.untracked, copy.untrackedRows) = (source.untracked, source.untrackedRows)
@@ -108,6 +109,7 @@ extension SimulatedSpace {
     private func configuration(_ name: String, _ clock: WallClock, _ identities: Identities) -> Store.Configuration {
         var configuration = Replica.configuration(name, clock, identities, plan.sizes)
         configuration.spaceKeys = spaceKeys
+        if plan.schema.change != nil { configuration.newSchemas = .take }
         // This is not drawn, so that the other worlds do not change.
         if plan.seed % 4 == 1 { configuration.largeValue = 0 }
         return configuration

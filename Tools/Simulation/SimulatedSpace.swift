@@ -152,7 +152,9 @@ final class SimulatedSpace {
         frames.removeAll { $0.lastPosition.rawValue <= horizon }
         frames += page.frames.filter { $0.firstPosition.rawValue > known }
         noteReturned()
-        for position in known..<oracle.head where position > 0 { try ledger.check(oracle.entry(at: position + 1)) }
+        for position in known..<oracle.head where position > 0 {
+            try ledger.check(oracle.entry(at: oracle.entry(at: position + 1).span.upperBound))
+        }
     }
 
     private func end() async {
