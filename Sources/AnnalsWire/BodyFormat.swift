@@ -35,17 +35,10 @@ extension ByteWriter {
         identifier(info.id)
         time(info.time)
         byte(info.origin.rawValue)
-        // A reader takes the replica's name for the author if there is none.
-        let author = info.author.flatMap { Self.isSame($0, info.replicaName) ? nil : $0 }
-        byte((author == nil ? 0 : 1) | (info.contextName == nil ? 0 : 2) | (info.replicaName == nil ? 0 : 4))
-        if let author { string(author) }
+        byte((info.author == nil ? 0 : 1) | (info.contextName == nil ? 0 : 2) | (info.replicaName == nil ? 0 : 4))
+        if let author = info.author { string(author) }
         if let contextName = info.contextName { string(contextName) }
         if let replicaName = info.replicaName { string(replicaName) }
-    }
-
-    /// Compares bytes: for Swift, texts with other bytes can be equal.
-    fileprivate static func isSame(_ author: String, _ replicaName: String?) -> Bool {
-        replicaName.map { $0.utf8.elementsEqual(author.utf8) } ?? false
     }
 
     mutating func columnChanges(_ changes: [ColumnChange]) {
@@ -67,9 +60,8 @@ extension ByteReader {
         let author = flags & 1 != 0 ? try readString() : nil
         let contextName = flags & 2 != 0 ? try readString() : nil
         let replicaName = flags & 4 != 0 ? try readString() : nil
-        guard author.map({ !ByteWriter.isSame($0, replicaName) }) ?? true else { throw .badValue("author") }
         return TransactionInfo(
-            id: id, time: time, author: author ?? replicaName, replicaName: replicaName, contextName: contextName, origin: origin)
+            id: id, time: time, author: author, replicaName: replicaName, contextName: contextName, origin: origin)
     }
 
     /// The numbers of the tables that a body refers to, ascending.

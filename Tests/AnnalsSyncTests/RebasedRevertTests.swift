@@ -62,7 +62,7 @@ struct RebasedRevertTests {
             try await world.stores[1].write(author: "bob") { db in try db.execute(sql: "UPDATE a SET y = ?", arguments: [value]) }
         }
         try await world.settle()
-        let bobs = try await numbers(world.stores[1], HistoryRequest().authors("bob"))
+        let bobs = try await numbers(world.stores[1], HistoryRequest().authors("bob").origins(.local))
         let rebase = try #require(try await numbers(world.stores[1], HistoryRequest().origins(.rebase)).last)
         let last = try #require(bobs.last)
         let error = await #expect(throws: AnnalsError.self) { try await world.stores[1].revert(transaction: last) }

@@ -36,7 +36,7 @@ enum Samples {
         time: HybridTime(milliseconds: 1_760_000_000_123, counter: 5), author: "Ada", replicaName: "till 3",
         contextName: "form ✓", origin: .local)
     static let secondInfo = TransactionInfo(
-        id: TransactionID(high: 0x3132_3334_3536_4738, low: 0x993a_3b3c_3d3e_3f40), time: HybridTime(milliseconds: -1), author: "laptop",
+        id: TransactionID(high: 0x3132_3334_3536_4738, low: 0x993a_3b3c_3d3e_3f40), time: HybridTime(milliseconds: -1),
         replicaName: "laptop", origin: .external)
     static let thirdInfo = TransactionInfo(
         id: TransactionID(high: 0x4142_4344_4546_4748, low: 0x994a_4b4c_4d4e_4f50), time: .zero, contextName: "migrate", origin: .migration)

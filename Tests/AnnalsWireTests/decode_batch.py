@@ -181,8 +181,6 @@ class Reader:
         author = self.string() if flags & 1 else None
         context = self.string() if flags & 2 else None
         replica = self.string() if flags & 4 else None
-        check(replica is None or replica != author, "author")
-        author = replica if author is None else author
         return {"id": id, "time": time, "origin": origin, "author": author, "replicaName": replica, "contextName": context}
 
     def body_head(self):

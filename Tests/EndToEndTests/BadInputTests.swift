@@ -310,7 +310,7 @@ struct BadInputTests {
             }
             let foreign = try #require(try await shop.succeed("status", "other.db", "--json").object()["latestToken"] as? String)
             try await shop.fail(65, "belongs to another store", "history", "shop.db", "--after", foreign)
-            try await shop.fail(64, "is not a token", "replay", "shop.db", "--to", "yesterday", "--output", "old.db")
+            try await shop.fail(64, "is not a point of history", "replay", "shop.db", "--to", "yesterday", "--output", "old.db")
             try await shop.fail(65, "has no transaction 99", "replay", "shop.db", "--to", "99", "--output", "old.db")
             try await shop.fail(65, "has no transaction 99", "show", "shop.db", "99")
             try await shop.fail(
@@ -318,7 +318,7 @@ struct BadInputTests {
             try await shop.fail(65, "and start names it", "diff", "shop.db", "2001-01-01", "latest")
             try await shop.fail(65, "older than the recorded", "replay", "shop.db", "--to", "2001-01-01", "--output", "old.db")
             #expect(try await shop.succeed("history", "shop.db", "--after", "2001-01-01").errors == "")
-            try await shop.fail(64, "an empty text is not a token", "show", "shop.db", "")
+            try await shop.fail(64, "an empty text is not a point of history", "show", "shop.db", "")
             try await shop.fail(66, "the name of the file is empty", "status", "")
             try await shop.fail(64, "an empty text is not a valid relay address", "join", "shop.db", "--relay", "", "--space", "shop")
             try await shop.fail(64, "See annals policy --help", "policy", "shop.db", "set", "customer")

@@ -88,14 +88,14 @@ struct DecisionTests {
             try await conflict(shop, "Bonn", "Turin")
             for store in ["shop.db", "laptop.db"] {
                 for found in try await conflicts(shop, store) {
-                    #expect(found["authors"] as? [String: String] == ["stored": "till 3", "incoming": "laptop"])
+                    #expect((found["authors"] as? [String: Any])?.values.allSatisfy { $0 is NSNull } == true, "\(found)")
                     #expect(found["replicaNames"] as? [String: String] == ["stored": "till 3", "incoming": "laptop"])
                     let ids = try #require(found["replicas"] as? [String: String])
                     #expect(ids["stored"] != ids["incoming"] && ids["stored"]?.contains("till") == false)
                 }
                 let lines = try await shop.succeed("conflicts", store).lines
-                #expect(lines.contains { $0.contains("stored   city = 'Rome'") && $0.hasSuffix("Z  by till 3") }, "\(lines)")
-                #expect(lines.contains { $0.contains("incoming city = 'Oslo'") && $0.hasSuffix("Z  by laptop") }, "\(lines)")
+                #expect(lines.contains { $0.contains("stored   city = 'Rome'") && $0.hasSuffix("Z  on till 3") }, "\(lines)")
+                #expect(lines.contains { $0.contains("incoming city = 'Oslo'") && $0.hasSuffix("Z  on laptop") }, "\(lines)")
                 #expect(try await shop.succeed("conflicts", store, "--unresolved").output == "none waits, 2 settled\n")
                 #expect(try await shop.succeed("conflicts", store, "--unresolved", "--json").output == "")
                 try await shop.succeed("verify", store)
@@ -106,7 +106,8 @@ struct DecisionTests {
             try await shop.shell("laptop.db", "BEGIN; \(named) DELETE FROM annals_context; COMMIT;")
             try await shop.succeed("sync", "shop.db", "laptop.db")
             let last = try #require(try await conflicts(shop, "shop.db").last)
-            #expect(last["authors"] as? [String: String] == ["stored": "till 3", "incoming": "ann"])
+            let authors = try #require(last["authors"] as? [String: Any])
+            #expect(authors["stored"] is NSNull && authors["incoming"] as? String == "ann", "\(authors)")
             #expect(last["replicaNames"] as? [String: String] == ["stored": "till 3", "incoming": "laptop"])
             #expect(try await shop.succeed("conflicts", "laptop.db").lines.contains { $0.hasSuffix("Z  by ann on laptop") })
             // The author of a purged transaction is not known any more.

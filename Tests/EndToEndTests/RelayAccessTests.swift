@@ -73,6 +73,21 @@ import Testing
         }
     }
 
+    @Test func `a sync that the relay refuses for its token does not replace the remembered token`() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0"]).url
+            try await makeTokens("one", "two", in: shop)
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--credential-file", "one")
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Bern' WHERE id = 1")
+            try await shop.succeed("sync", "shop.db")
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Rome' WHERE id = 1")
+            try await shop.fail(77, "belongs to another token", "sync", "shop.db", "--credential-file", "two")
+            try await shop.succeed("sync", "shop.db")
+        }
+    }
+
     @Test func `an owner is quarantined while the relay serves: its sync says so, reads, and brings its work when that is lifted`()
         async throws
     {

@@ -120,7 +120,7 @@ struct StatusTests {
             let token = try #require(try await shop.succeed("history", "shop.db", "--json").objects()[0]["token"] as? String)
             let shown = try await shop.succeed("show", "shop.db", "1").output
             for name in [token, "latest", "2099-01-01"] { #expect(try await shop.succeed("show", "shop.db", name).output == shown) }
-            try await shop.fail(64, "is not a token", "show", "shop.db", "nonsense")
+            try await shop.fail(64, "is not a point of history", "show", "shop.db", "nonsense")
         }
     }
 

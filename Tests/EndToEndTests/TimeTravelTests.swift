@@ -37,7 +37,7 @@ struct TimeTravelTests {
             #expect(try await shop.succeed("diff", "shop.db", "2", "2", "--json").output == "")
             #expect(try await shop.succeed("diff", "shop.db", "2", "2", "--sql").output == "")
             try await shop.fail(64, "cannot be combined", "diff", "shop.db", "1", "2", "--sql", "--json")
-            try await shop.fail(64, "nonsense is not a token", "diff", "shop.db", "1", "nonsense")
+            try await shop.fail(64, "nonsense is not a point of history", "diff", "shop.db", "1", "nonsense")
             try await shop.fail(65, "has no transaction 99", "diff", "shop.db", "1", "99")
         }
     }

@@ -77,7 +77,7 @@ struct UndoTests {
             try await shop.shell("laptop.db", "UPDATE customer SET name = 'N' WHERE id = 1; DELETE FROM invoice WHERE id = 2;")
             try await shop.succeed("sync", "laptop.db", "shop.db")
             let history = try await shop.succeed("history", "shop.db", "--origin", "imported", "--json").objects()
-            let author = try #require(history.last?["author"] as? String)
+            let author = try #require(history.last?["replicaName"] as? String)
             let before = try #require(history.last?["number"] as? Int)
             let one = try await shop.succeed("revert", "shop.db", "--by", author, "--before", "\(before)", "--json").object()
             #expect(one["transactions"] as? Int == 1 && one["updated"] as? Int == 1 && one["by"] as? String == author)
@@ -112,7 +112,7 @@ struct UndoTests {
             #expect(try await shop.succeed("restore", "shop.db", "--to", "start").output.contains("nothing to restore"))
             try await shop.fail(65, "the table nothing is not tracked", "restore", "shop.db", "--to", "start", "nothing")
             try await shop.fail(65, "has no transaction 99", "restore", "shop.db", "--to", "99")
-            try await shop.fail(64, "nonsense is not a token", "restore", "shop.db", "--to", "nonsense")
+            try await shop.fail(64, "nonsense is not a point of history", "restore", "shop.db", "--to", "nonsense")
             try await shop.write("INSERT INTO customer(id, name) VALUES(9, 'new'); INSERT INTO invoice VALUES(9, 9, 1);")
             try await shop.fail(
                 65, "the row id = 9 of invoice would have no parent in customer. Nothing was changed; name the table invoice as well",

@@ -8,7 +8,7 @@ struct ConflictsCommand: AsyncParsableCommand {
         commandName: "conflicts",
         abstract: "List settled conflicts with the values that were not kept.",
         discussion: """
-            The journal is the same on every replica at the same position. For each conflict, "stored" is the value in the space, \
+            The journal is the same on every replica at the same position, except for entries that a replica has purged. For each conflict, "stored" is the value in the space, \
             "incoming" is the value of the replica that synced second, and "base" is the value from which that replica started. Each \
             side is named by its author, and by its replica if this store knows its name.
 

@@ -31,7 +31,7 @@ struct HistoryCommand: AsyncParsableCommand {
     var before: String?
     @Option(help: ArgumentHelp("Only transactions that this consumer has not acknowledged.", valueName: "name"))
     var consumer: String?
-    @Option(help: "Only transactions of this author.")
+    @Option(help: "Only transactions of this author, or without an author on the replica of this name.")
     var author: String?
     @Option(help: "Only transactions that changed this table, and only their changes of it.")
     var table: String?
@@ -64,7 +64,7 @@ struct HistoryCommand: AsyncParsableCommand {
         let store = try argument.open()
         var request = try await store.request(after: after, before: before)
         if let consumer { request = try await request.continuing(after: store.token(of: HistoryConsumer(consumer))) }
-        if let author { request = request.authors(author) }
+        if let author { request = try await request.written(by: store.replicaNames().writer(named: author)) }
         if let table {
             request =
                 key.isEmpty && column.isEmpty

@@ -96,7 +96,9 @@ struct PolicyCommand: AsyncParsableCommand {
             }
             return PolicySetting(table: table, column: column, aspect: aspect, policy: name)
         }
-        return PolicySetting(table: scope, aspect: aspect, policy: name)
+        // The error names the table.
+        let table = scope.split(separator: ".", maxSplits: 1).first.map(String.init) ?? scope
+        return PolicySetting(table: table, aspect: aspect, policy: name)
     }
 
     private func print(_ policies: [PolicyInForce], _ console: Console) {

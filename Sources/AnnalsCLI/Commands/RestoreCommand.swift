@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsHistory
 import AnnalsRows
+import AnnalsSQLite
 import AnnalsStore
 import ArgumentParser
 
@@ -60,6 +61,8 @@ struct RestoreCommand: AsyncParsableCommand {
 
     private func summary(_ outcome: RestoreOutcome, _ point: HistoryPoint) -> String {
         let rows = outcome.rows
+        // A date without an offset is in UTC, so the date is printed as it was understood.
+        let point = ISODate.milliseconds(to).map { "\(Timestamp.text($0)) (\(point))" } ?? "\(point)"
         guard rows.total > 0 else { return "the rows are those of \(point) already; nothing to restore" }
         let counts = "\(rows.inserted) inserted, \(rows.updated) updated, \(rows.deleted) deleted"
         if dryRun { return "the rows of \(point) can be restored: \(counts)" }

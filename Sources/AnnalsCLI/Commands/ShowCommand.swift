@@ -34,10 +34,7 @@ struct ShowCommand: AsyncParsableCommand {
         let rest = try await store.read { db in
             let reader = try HistoryReader(db)
             guard let transaction = try reader.transaction(number) else {
-                let what = Int64(token) == nil ? "history has no transaction at \(token)" : "history has no transaction \(number)"
-                throw AnnalsError(
-                    .tokenUnknown, operation: "show", what,
-                    hint: "History reaches from \(reader.bounds.oldest) to \(reader.bounds.latest)")
+                throw reader.bounds.noTransaction(number, operation: "show")
             }
             var text = HistoryPrint.Buffer()
             try print.render(transaction, reader, HistoryRequest(), into: &text)

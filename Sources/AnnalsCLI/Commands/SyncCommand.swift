@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsHTTP
+import AnnalsReplica
 import AnnalsSchema
 import AnnalsStore
 import AnnalsSync
@@ -105,6 +106,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
         for line in notes { report.console.note(line) }
         for outcome in outcomes {
             guard case .success(let summary) = outcome.result, let store = stores[outcome.path] else { continue }
+            try await remember(in: store)
             await report.print(outcome.path, summary, of: store)
         }
         guard let status = SyncRound.status(outcomes) else { return }
@@ -114,6 +116,12 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
             show(error, report.console)
         }
         throw ExitCode(status.rawValue)
+    }
+
+    /// After a sync with the credential file of the options, a store uses this file for the next syncs, too.
+    private func remember(in store: Store) async throws {
+        guard let file = credential.absoluteFile, try await store.replicaState()?.credentialFile != file else { return }
+        try await store.remember(credentialFile: file)
     }
 
     /// Warnings about tables that are not synced although they refer to tables that are, about rows without a key, and about tables that
@@ -150,6 +158,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
                 group.addTask {
                     do {
                         try await member.agent.run { summary in
+                            try? await remember(in: member.store)
                             await report.print(member.path, summary, of: member.store)
                             report.console.sink.flush()
                         }

@@ -60,7 +60,8 @@ struct VerifyCommand: AsyncParsableCommand {
         let nullKeys = (try? await store.rowsWithNullKey()) ?? []
         for rows in nullKeys where !output.json { console.note("annals: note: \(StatusPrint.line(rows))") }
         let compared = space ? try await compareWithSpace(store, console) : nil
-        if !output.json { printFindings(report.findings, console) }
+        let hasHistory = (try? await store.hasHistory()) ?? true
+        if !output.json { printFindings(report.findings, console, hasHistory: hasHistory) }
         var steps: [RepairStep] = []
         var remaining: [Finding]?
         // One finding may hide another, which appears only after the first is repaired.
@@ -92,8 +93,10 @@ struct VerifyCommand: AsyncParsableCommand {
         throw CheckFailed()
     }
 
-    private func printFindings(_ findings: [Finding], _ console: Console) {
-        if findings.isEmpty { console.print("\(argument.store): no problems found") }
+    private func printFindings(_ findings: [Finding], _ console: Console, hasHistory: Bool = true) {
+        if findings.isEmpty {
+            console.print("\(argument.store): no problems found\(hasHistory ? "" : ". It has no history: annals track starts it")")
+        }
         for finding in findings {
             console.print("\(console.style(.red, finding.code.rawValue)): \(PrintableText.of(finding.message))")
         }

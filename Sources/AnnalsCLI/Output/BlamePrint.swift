@@ -22,7 +22,7 @@ struct BlamePrint {
                 case .transaction(let transaction):
                     [
                         .init(Timestamp.text(column.time?.milliseconds ?? transaction.milliseconds)),
-                        .init(replicas.author(of: transaction) ?? ""),
+                        .init(transaction.author ?? ""),
                         .init(replica(transaction)), .init(transaction.contextName ?? ""),
                         .init("#\(transaction.number) \(origin(transaction))"),
                     ]
@@ -37,7 +37,7 @@ struct BlamePrint {
     private static let noTransaction = Array(repeating: Table.Cell(""), count: 4)
 
     private func words(_ transaction: HistoryTransaction) -> String {
-        let by = (replicas.author(of: transaction) ?? transaction.contextName).map { " by \(PrintableText.of($0))" } ?? ""
+        let by = (transaction.author ?? transaction.contextName).map { " by \(PrintableText.of($0))" } ?? ""
         let from = replica(transaction)
         let place = origin(transaction) + (from.isEmpty ? "" : ", from \(from)")
         return "#\(transaction.number)\(by), \(Timestamp.text(transaction.milliseconds)), \(place)"

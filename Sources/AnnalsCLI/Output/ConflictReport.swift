@@ -74,6 +74,9 @@ enum ConflictReport {
             return values.map { RowText.row($0, columns) } ?? "the delete"
         }
         let why = "\(kind(entry.kind)), \(PrintableText.of(entry.policy))"
+        if entry.winner == .stored, entry.stored == nil, ![.deleteOfUpdated, .updateOfDeleted].contains(entry.kind) {
+            return "\(row): \(text(.incoming)) was not inserted (\(why))"
+        }
         return "\(row): \(text(entry.winner.other)) was not kept, \(text(entry.winner)) was (\(why))"
     }
 

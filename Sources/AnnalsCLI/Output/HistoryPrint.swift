@@ -134,7 +134,7 @@ struct HistoryPrint: Sendable {
             let name = Self.name(of: transaction, replicas) ?? "replica \(replica.description.prefix(8))"
             parts[3] += " at position \(position), from \(name)"
         }
-        if let author = replicas.author(of: transaction) { parts.append("by \(PrintableText.of(author))") }
+        if let author = transaction.author { parts.append("by \(PrintableText.of(author))") }
         if let context = transaction.contextName { parts.append("(\(PrintableText.of(context)))") }
         return parts.joined(separator: "  ")
     }

@@ -10,8 +10,7 @@ struct RelayConnections {
     private var clients: [RelayTrust: HTTPClient] = [:]
 
     /// Connects a store that is joined. `credentialFile` takes precedence over the file that the store remembers. The store
-    /// remembers new trust options after a relay was reached with them, and a new credential file after the relay accepted its
-    /// token.
+    /// remembers new trust options after a relay was reached with them.
     ///
     /// Throws `AnnalsError` with `.notJoined`, and errors of reading the credential and the certificates.
     mutating func open(
@@ -30,22 +29,18 @@ struct RelayConnections {
                 name: state.sealedUnder == nil ? state.name : "", credential: token,
                 renewal: credential.renewal(remembered: remembered)),
             client: client(trusted))
-        let newFile = credential.absoluteFile.flatMap { $0 == state.credentialFile ? nil : $0 }
-        guard trusted != state.trust || newFile != nil else { return relay }
-        let (isTrusted, isPermitted) = await Self.look(relay)
-        if trusted != state.trust, isTrusted { try await store.remember(trusted) }
-        if let newFile, isPermitted { try await store.remember(credentialFile: newFile) }
+        if trusted != state.trust, await Self.answers(relay) { try await store.remember(trusted) }
         return relay
     }
 
-    /// Whether a relay that is trusted answers, with any answer, and whether it accepts the token.
-    private static func look(_ relay: HTTPRelay) async -> (isTrusted: Bool, isPermitted: Bool) {
+    /// Whether a relay that is trusted answers, with any answer.
+    private static func answers(_ relay: HTTPRelay) async -> Bool {
         do {
             _ = try await relay.describe()
-            return (true, true)
+            return true
         } catch {
-            if case .problem = error { return (true, false) }
-            return (false, false)
+            if case .problem = error { return true }
+            return false
         }
     }
 

@@ -71,6 +71,17 @@ package struct HistoryBounds: Sendable {
         return token
     }
 
+    /// The error for a transaction that was purged, or that never was.
+    package func noTransaction(_ number: Int64, operation: String) -> AnnalsError {
+        let isPurged = number > 0 && number <= oldest.number
+        let hint =
+            latest.number > oldest.number
+            ? "History has the transactions from \(oldest.number + 1) to \(latest.number)" : "History has no transactions now"
+        return AnnalsError(
+            isPurged ? .tokenExpired : .tokenUnknown, operation: operation,
+            isPurged ? "transaction \(number) is not in history any more" : "history has no transaction \(number)", hint: hint)
+    }
+
     /// The token for a text: a token, a transaction's number, an ISO 8601 date, `start` or `latest`.
     ///
     /// A date means the last transaction committed at or before it. A date without a time means its first moment. A date without an
@@ -91,9 +102,11 @@ package struct HistoryBounds: Sendable {
         }
         guard let milliseconds = ISODate.milliseconds(text) else {
             throw AnnalsError(
-                .usage, operation: "history", "\(text.isEmpty ? "an empty text" : text) is not a token",
-                hint: "Use a token of this store's history, a transaction's number, an ISO 8601 date, start or latest",
-                commandHint: "Use a token that annals history prints, a transaction's number, an ISO 8601 date, start or latest")
+                .usage, operation: "history", "\(text.isEmpty ? "an empty text" : text) is not a point of history",
+                hint: "Use a token of this store's history, a transaction's number, a date such as 2024-06-01T12:00:00Z, start or latest",
+                commandHint:
+                    "Use a token that annals history prints, a transaction's number, a date such as 2024-06-01T12:00:00Z, start or "
+                    + "latest")
         }
         let name = "the date \(text)"
         if let first = try firstMoment(db), milliseconds < first { throw try expired(name, db) }

@@ -278,6 +278,10 @@ private struct Query {
             terms.append("(" + authors.map { _ in "author IS ?" }.joined(separator: " OR ") + ")")
             arguments += StatementArguments(authors)
         }
+        if let condition = request.writer?.condition {
+            terms.append(condition.sql)
+            arguments += condition.arguments
+        }
         for author in request.excludedAuthors {
             terms.append("author IS NOT ?")
             arguments += [author]

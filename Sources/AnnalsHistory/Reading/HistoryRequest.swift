@@ -18,6 +18,7 @@ public struct HistoryRequest: Hashable, Sendable {
     package var before: Start?
     /// nil in it means transactions without an author.
     package var authors: [String?]?
+    package var writer: WriterName?
     var excludedAuthors: [String?] = []
     package var tableNames: [String] = []
     package var columnNames: [String] = []
@@ -85,6 +86,9 @@ public struct HistoryRequest: Hashable, Sendable {
 
     /// Only transactions of these authors. nil means transactions without an author.
     public func authors(_ names: String?...) -> Self { with { $0.authors = ($0.authors ?? []) + names } }
+
+    /// Only transactions of this author or replica.
+    package func written(by writer: WriterName) -> Self { with { $0.writer = writer } }
 
     public func excludingAuthors(_ names: String?...) -> Self { with { $0.excludedAuthors += names } }
 

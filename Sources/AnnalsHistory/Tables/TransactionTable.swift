@@ -139,15 +139,6 @@ package struct TransactionTable {
             db.cachedStatement(sql: "SELECT time, time_counter, origin FROM main.annals_transactions ORDER BY number DESC LIMIT 1"))
     }
 
-    /// The author of a replica's newest transaction that names one.
-    package func author(of replica: ReplicaID) throws -> String? {
-        try String.fetchOne(
-            db,
-            sql: """
-                SELECT author FROM main.annals_transactions WHERE replica = ? AND author IS NOT NULL ORDER BY number DESC LIMIT 1
-                """, arguments: [Data(replica.bytes)])
-    }
-
     /// The column lists of the tables that a transaction changed.
     func lists(of number: Int64) throws -> [Int64] {
         let statement = try db.cachedStatement(sql: "SELECT tables FROM main.annals_transactions WHERE number = ?")

@@ -54,14 +54,16 @@ struct RefusedValues {
         }
     }
 
-    /// A constraint that refuses a combined value names the policy that combined it, and the writer of the value that stays.
+    /// A constraint that refuses a combined value names the policy that combined it. It and a transaction that is set aside as a whole
+    /// name the writer of the value that stays.
     private func detailed(_ reason: Reason, _ outcome: ChangeOutcome, _ columns: [RequestedColumn]) -> Reason {
-        guard reason.kind == .check, reason == .declared(.check), let number = outcome.row else { return reason }
+        let isCheck = reason == .declared(.check)
+        guard isCheck || reason == state.decisions.reasonForAll, let number = outcome.row else { return reason }
         let policies = Set(columns.map { CellPlanner(state: state).policy(number, $0.columnIndex) }.filter(\.isCombining))
         let rowID = state.rows[number].rowID
         let marks = columns.compactMap { column in rowID.flatMap { state.context.presentWriter(of: column.columnIndex, of: $0) } }
-        let policy = policies.count == 1 ? policies.first?.description : nil
-        return Reason(kind: .check, policy: policy ?? reason.policy, mark: marks.max { $0.position < $1.position })
+        let policy = isCheck && policies.count == 1 ? policies.first?.description : nil
+        return Reason(kind: reason.kind, policy: policy ?? reason.policy, mark: reason.mark ?? marks.max { $0.position < $1.position })
     }
 
     private func isLost(_ column: RequestedColumn, _ outcome: ChangeOutcome, _ after: [Value]?) -> Bool {

@@ -164,9 +164,9 @@ extension PageApplier {
         var name: String?
         if let index, let batch = try? Batch.open(frame.batch, cipher: cipher), let info = try? batch.body(index).info {
             entry.transaction = info.id
-            name = info.author
+            name = info.replicaName
         }
-        name = try name ?? TransactionTable(db).author(of: header.replica)
+        name = try name ?? ReplicaNames.load(db)[header.replica]
         entry.authorName = name.flatMap { $0.isEmpty ? nil : String($0.prefix(EntryLimits.authorCharacters)) }
         return entry
     }

@@ -233,10 +233,10 @@ package struct PageApplier {
         return transactions.reversed()
     }
 
-    private func recordRebase(since mark: [Int64: Int64], _ renamed: [RenumberedRows.Renaming] = []) throws {
+    private func recordRebase(since mark: [Int64: Int64], _ renamed: [RenumberedRows.Renaming] = [], author: String? = nil) throws {
         let spans = session.spans(since: mark)
         guard !spans.isEmpty else { return }
-        let info = TransactionInfo(id: identities.next(), time: now, author: state.name, contextName: "rebase")
+        let info = TransactionInfo(id: identities.next(), time: now, author: author, contextName: "rebase")
         let number = try TransactionRecorder.record(db, spans: spans, info: info, origin: .rebase, process: process, replica: state.replica)
         try RenumberedRows.note(db, renamed, in: number)
         try session.untrackedChildren.follow(renamed)
@@ -444,6 +444,7 @@ package struct PageApplier {
         try tighten(before: nil)
         var conflicts = 0
         var renamed: [RenumberedRows.Renaming] = []
+        var authors: Set<String?> = []
         for (row, transaction) in zip(choice.rows, transactions) {
             guard !known.contains(row.id) else {
                 notes.duplicates.call(row.id, in: &rebase.context.rowIdentities)
@@ -470,12 +471,13 @@ package struct PageApplier {
                 guard try staysWithin && transaction.takesAway(allOf: rebased, session) else { throw ApplyError.partialRebaseInvalid }
             }
             if let rewritten {
+                authors.insert(transaction.info.author)
                 try Outbox.rewrite(db, sequence: row.sequence, rewritten)
             } else {
                 try Outbox.delete(db, sequence: row.sequence)
             }
         }
-        try recordRebase(since: mark, renamed)
+        try recordRebase(since: mark, renamed, author: authors.count == 1 ? authors.removeFirst() : nil)
         try endLooseStates()
         return conflicts
     }

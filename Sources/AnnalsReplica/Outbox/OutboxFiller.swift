@@ -92,8 +92,7 @@ package struct OutboxFiller {
         _ decisions: UserDecisions, with number: Int64?, as id: TransactionID, time: HybridTime, author: String?
     ) throws {
         guard let number else {
-            let name = try replicaName()
-            let info = TransactionInfo(id: id, time: time, author: author ?? name, replicaName: name, origin: .local)
+            let info = TransactionInfo(id: id, time: time, author: author, replicaName: try replicaName(), origin: .local)
             var builder = BodyBuilder(info, key: try footprintKey(), parts: Outbox.PartWriter(db, limits: limits))
             builder.decide(decisions)
             return try Outbox.append(db, builder.finish())
@@ -109,7 +108,7 @@ package struct OutboxFiller {
         guard let id = TransactionID(bytes: id) else { throw Corruption("\(OwnTables.transactions).id") }
         let info = try TransactionInfo(
             id: id, time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")),
-            author: row.value("author") ?? name, replicaName: name, contextName: row.value("context"),
+            author: row.value("author"), replicaName: name, contextName: row.value("context"),
             origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)

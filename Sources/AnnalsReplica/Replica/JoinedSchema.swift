@@ -14,9 +14,12 @@ public enum JoinedSchema: String, Sendable, CaseIterable {
 extension SchemaComparison {
     /// Compares the tables of a joining store with the tables of a copy of the space.
     ///
+    /// - Parameter untracked: the names of the store's tables that are not tracked.
     /// - Throws: `AnnalsError` with code `schemaRefused`, with the name and the kind of the difference. Also for additions, unless they are
     ///   allowed.
-    package static func joining(_ here: TrackedTables, _ copy: Database, _ allowed: JoinedSchema) throws -> SchemaComparison {
+    package static func joining(
+        _ here: TrackedTables, _ copy: Database, _ allowed: JoinedSchema, untracked: [String] = []
+    ) throws -> SchemaComparison {
         let space = try SpaceSchema.load(copy) ?? SpaceSchema(TrackedTables.load(copy))
         let comparison = try SchemaComparison(
             here, space, missingSchema: .between(space, here).additions(to: space), operation: "join", isMember: false)
@@ -29,6 +32,14 @@ extension SchemaComparison {
         }
         guard allowed == .equal, !comparison.isAlike else { return comparison }
         let missingSchema = comparison.behind.names(in: space)
+        let present = missingSchema.filter { name in untracked.contains { $0.isSameIdentifier(as: name) } }
+        if !present.isEmpty {
+            let names = present.joined(separator: ", ")
+            throw SchemaAgreement.refused(
+                "join", "the space has \(names), and the store does not track \(present.count == 1 ? "its table of that name" : "them")",
+                "Nothing was changed. Track \(names), or join with schema: .additions, which keeps the space's rows of these tables out",
+                commandHint: "Nothing was changed. Track \(names) with annals track, and join again")
+        }
         let more = comparison.additions.tables.map(\.name)
         var message: [String] = []
         if !missingSchema.isEmpty { message.append("the store does not have \(missingSchema.joined(separator: ", ")) of the space") }

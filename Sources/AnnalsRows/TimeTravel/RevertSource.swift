@@ -89,8 +89,9 @@ final class RevertedTransaction: RevertSource {
         guard start != nil || end != nil, try parts().isEmpty else { return }
         throw AnnalsError(
             .rowNotFound, operation: "revert", "transaction \(number) wrote nothing between these moments",
-            hint: "The steps of history have the times of its writes, in UTC",
-            commandHint: "annals history --steps prints the times of its writes. A date without an offset is in UTC")
+            hint: "The steps of history have the times of its writes, in UTC. A write at exactly one of the moments is not between them",
+            commandHint: "annals history --steps prints the times of its writes. A write at exactly one of the times is not between "
+                + "them: give the time of the write before. A date without an offset is in UTC")
     }
 
     var subject: RevertSubject { .transaction(number) }
@@ -119,7 +120,7 @@ final class RevertedTransaction: RevertSource {
 /// The changes are gathered in temporary tables, because a row's changes are in different transactions. So memory stays constant.
 final class RevertedWork: RevertSource {
     private let fold: DifferenceFold
-    private let author: String
+    private let author: WriterName
     private let table: TrackedTables.Entry?
     private var lost: [String] = []
     private var last: Int64 = 0
@@ -127,15 +128,15 @@ final class RevertedWork: RevertSource {
     private var range: ClosedRange<Int64> = 0...0
 
     /// - Parameter request: selects transactions of the author.
-    init(_ db: Database, _ changes: NetChanges, author: String, _ request: HistoryRequest, of table: TrackedTables.Entry?) throws {
+    init(_ db: Database, _ changes: NetChanges, author: WriterName, _ request: HistoryRequest, of table: TrackedTables.Entry?) throws {
         self.author = author
         self.table = table
         fold = DifferenceFold(db, schema: "temp", changes: changes)
-        var request = request.authors(author)
+        var request = request.written(by: author)
         if let table { request = request.tables(table.definition.name) }
         let ids = table.map { Set([$0.id]) }
         try HistoryReader(db, tables: changes.tables).forEachTransaction(request) { transaction in
-            // A rebase has its replica's name as the author. `RebasedRows` follows it.
+            // `RebasedRows` follows a rebase, which has the author of the work that it repeats.
             guard transaction.origin != .rebase else { return true }
             try fold.add(transaction: transaction.number, of: ids)
             range = (transactions == 0 ? transaction.number : range.lowerBound)...transaction.number
@@ -150,12 +151,12 @@ final class RevertedWork: RevertSource {
         guard transactions > 0 else {
             let what = table.map { " that changed \($0.definition.name)" } ?? ""
             throw AnnalsError(
-                .rowNotFound, operation: "revert", "history has no transaction of \(author)\(what) between these points",
+                .rowNotFound, operation: "revert", "history has no transaction of \(author.name)\(what) between these points",
                 hint: "HistoryRequest.authors lists them", commandHint: "annals history --author lists the transactions of an author")
         }
     }
 
-    var subject: RevertSubject { .author(author) }
+    var subject: RevertSubject { .author(author.name) }
     var first: Int64? { range.lowerBound }
 
     func lostTables() -> [String] { lost }
@@ -181,7 +182,7 @@ final class RevertedWork: RevertSource {
     }
 
     func undoes(_ transaction: HistoryTransaction) -> Bool {
-        transaction.author == author && transaction.origin != .rebase && range.contains(transaction.number)
+        author.wrote(transaction) && transaction.origin != .rebase && range.contains(transaction.number)
     }
 
     func drop() throws { try fold.drop() }

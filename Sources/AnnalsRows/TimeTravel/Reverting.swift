@@ -50,7 +50,7 @@ package final class Reverting {
     /// - Throws: `AnnalsError` with code `rowNotFound` if there are none, `notTracked` or `usage` if the part does not fit the tables,
     ///   `tokenExpired` or `tokenUnknown`.
     package init(
-        _ db: Database, tables: TrackedTables, author: String, _ request: HistoryRequest, part: RevertPart?, later: LaterChanges
+        _ db: Database, tables: TrackedTables, author: WriterName, _ request: HistoryRequest, part: RevertPart?, later: LaterChanges
     ) throws {
         let (session, changes) = (MergeSession(db, registry: tables), try NetChanges(db, tables: tables))
         let scope = try part.map { try RevertScope($0, session) }

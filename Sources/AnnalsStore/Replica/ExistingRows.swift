@@ -90,7 +90,7 @@ private struct JoiningRows {
         try references.take()
         let registry = try step.tables()
         theirTables = try TrackedTables.load(other)
-        comparison = try .joining(registry, other, schema)
+        comparison = try .joining(registry, other, schema, untracked: Array(TrackingRule.untracked(db).keys))
         self.db = db
         self.other = other
         self.step = step
@@ -220,7 +220,7 @@ private struct JoiningRows {
     private func record(since mark: [Int64: Int64], _ renamed: [RenumberedRows.Renaming] = []) throws {
         let spans = session.spans(since: mark)
         guard !spans.isEmpty else { return }
-        let info = TransactionInfo(id: step.environment.makeTransactionID(), time: try step.tick(), author: state.name, contextName: "join")
+        let info = TransactionInfo(id: step.environment.makeTransactionID(), time: try step.tick(), contextName: "join")
         let number = try TransactionRecorder.record(
             db, spans: spans, info: info, origin: .rebase, process: step.environment.processName, replica: state.replica)
         try RenumberedRows.note(db, renamed, in: number)
@@ -279,7 +279,7 @@ private struct JoiningRows {
     private mutating func append(_ changes: [TableChange], _ rebase: Rebase) throws -> [RenumberedRows.Renaming] {
         var transaction = OutboxTransaction(
             info: TransactionInfo(
-                id: step.environment.makeTransactionID(), time: .zero, author: state.name, replicaName: state.name, contextName: "join"),
+                id: step.environment.makeTransactionID(), time: .zero, replicaName: state.name, contextName: "join"),
             changes: changes)
         let rebased = try rebase.rebase(transaction)
         summary.conflicts += rebased.conflicts

@@ -27,8 +27,7 @@ struct ConflictSides {
             let (replica, author): (Data?, String?) = try (row.value("replica"), row.value("author"))
             if replica == nil {
                 let time = try HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter"))
-                // Other replicas see the replica's name as the author.
-                authorsByTime[time] = author ?? own.flatMap { replicas[$0] }
+                authorsByTime[time] = author
             } else if let position: Int64 = try row.value("position") {
                 authorsByPosition[Position(position)] = author
             }

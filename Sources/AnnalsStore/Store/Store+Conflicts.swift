@@ -7,7 +7,7 @@ import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
 import Foundation
-import GRDB
+package import GRDB
 
 /// An entry of the conflict journal with the names of its columns and of its two sides.
 public struct NamedConflict: Sendable {
@@ -32,20 +32,21 @@ package struct KnownReplicas: Hashable, Sendable {
         (self.names, self.own) = (names, own.flatMap { $0.isEmpty ? nil : $0 })
     }
 
+    /// Empty for a store that is not joined.
+    package init(_ db: Database) throws {
+        self.init()
+        guard try StoreSchema.isReplica(db) else { return }
+        self = try KnownReplicas(names: ReplicaNames.load(db), own: ReplicaState.load(db)?.name)
+    }
+
+    /// Whom a person means by the name of an author or a replica.
+    package func writer(named name: String) -> WriterName {
+        WriterName(name, replicas: names.filter { $0.value == name }.keys, isOwn: own == name)
+    }
+
     /// The name of the replica on which a transaction was written.
     package func name(of transaction: HistoryTransaction) -> String? {
         if case .imported(let replica, _) = transaction.origin { names[replica] } else { own }
-    }
-
-    /// The transaction's author. A replica gives its name as the author of transactions without one, so that name does not count.
-    package func author(of transaction: HistoryTransaction) -> String? {
-        let name: String? =
-            switch transaction.origin {
-            case .imported(let replica, _): names[replica]
-            case .rebase: own
-            default: nil
-            }
-        return transaction.author == name ? nil : transaction.author
     }
 }
 
@@ -57,9 +58,11 @@ extension Store {
     ///   - limit: the maximum number of entries.
     ///   - onlyUnresolved: only entries that wait for a person: a policy left them to a person, and they were not resolved since.
     /// - Returns: an empty list at the end, and for a store that was never joined.
+    /// - Throws: `AnnalsError.notTracked` if the database has no history.
     public func conflicts(after: Int64 = 0, limit: Int, onlyUnresolved: Bool = false) async throws -> [NamedConflict] {
         try await translated("conflicts") {
             try await database.reading { [schema] db in
+                guard try StoreSchema.exists(db) else { throw StoreSchema.noHistory(operation: "conflicts") }
                 guard try StoreSchema.isReplica(db) else { return [] }
                 let lists = try TrackedTable.fetchAll(db)
                 let names = try schema.tables(db).localNames
@@ -92,10 +95,7 @@ extension Store {
 
     /// The names of the space's replicas, as far as this store knows them; empty for a store that is not joined.
     package func replicaNames() async throws -> KnownReplicas {
-        try await read { db in
-            guard try StoreSchema.isReplica(db) else { return KnownReplicas() }
-            return try KnownReplicas(names: ReplicaNames.load(db), own: ReplicaState.load(db)?.name)
-        }
+        try await read { db in try KnownReplicas(db) }
     }
 
     /// Marks journal entries as shown to a person, so that they may be deleted when they are old.
@@ -164,6 +164,7 @@ extension Store {
         _ id: Int64, taking side: JournalEntry.Side? = nil, setting values: [String: Value] = [:], author: String? = nil
     ) async throws -> ConflictSettlement {
         try await managed("resolve") { db, step in
+            guard try StoreSchema.exists(db) else { throw StoreSchema.noHistory(operation: "resolve") }
             let found = try StoreSchema.isReplica(db) ? ConflictJournal.find(db, id) : nil
             guard let found else {
                 throw AnnalsError(
@@ -204,8 +205,13 @@ extension Store {
 extension Store {
     /// The conflict policies in force: first the space's, then this replica's own, each from the widest scope to the narrowest.
     /// What no policy names is settled by `lastWriterWins`, `keepFirst` and `renumber`.
+    ///
+    /// - Throws: `AnnalsError.notTracked` if the database has no history.
     public func policies() async throws -> [PolicyInForce] {
-        try await read { [schema] db in try StoreSchema.isReplica(db) ? PolicyTable.load(db, for: schema.tables(db)) : [] }
+        try await read { [schema] db in
+            guard try StoreSchema.exists(db) else { throw StoreSchema.noHistory(operation: "policy") }
+            return try StoreSchema.isReplica(db) ? PolicyTable.load(db, for: schema.tables(db)) : []
+        }
     }
 
     /// Sets conflict policies of the space, which reach every replica through the log, or of this replica only.
@@ -222,6 +228,7 @@ extension Store {
     ///   cannot parse, and for `sum` on a column with texts or blobs, `notJoined`, `schemaRefused` if the tables do not match the space. Nothing is set then.
     public func setPolicies(_ settings: [PolicySetting], isOverride: Bool = false, author: String? = nil) async throws {
         try await managed("policy") { db, step in
+            guard try StoreSchema.exists(db) else { throw StoreSchema.noHistory(operation: "policy") }
             _ = try ReplicaExchange(db, step.identities)
             try step.recordExternal()
             guard settings.count <= WireLimits.maximumDecisions else {

@@ -49,6 +49,11 @@ extension Store {
         try await point(named: ISODate.text(milliseconds: date.milliseconds(rounded: .down)))
     }
 
+    /// Whether any table is, or was, tracked in this database.
+    package func hasHistory() async throws -> Bool {
+        try await translated("history") { try await database.reading { db in try StoreSchema.exists(db) } }
+    }
+
     /// The point for a text; see `token(named:)`.
     package func point(named text: String) async throws -> HistoryPoint {
         try await bringUpToDate()

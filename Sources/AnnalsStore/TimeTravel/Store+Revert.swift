@@ -73,7 +73,8 @@ extension Store {
     ///     let outcome = try await store.revert(by: "till 3", after: yesterday)
     ///     print(outcome.transactions, outcome.rows.total)
     ///
-    /// Transactions that other replicas made under the author's name count too. Their effects are undone together: a row that the
+    /// Transactions that other replicas made under the author's name count too, and those without an author if the name is that of
+    /// their replica. Their effects are undone together: a row that the
     /// author inserted and deleted again is left as it is. What others wrote after the author is protected as in
     /// `revert(transaction:part:moments:author:later:isTrial:visit:)`. If others changed a column between two changes of the author, the
     /// column is in the way, too. The changes are gathered in a temporary database on disk.
@@ -105,7 +106,8 @@ extension Store {
         isTrial: Bool = false, visit: (@Sendable (HistoryChange) throws -> Void)? = nil
     ) async throws -> RevertOutcome {
         try await reverting(RevertRun(author: author, isTrial: isTrial, visit: visit)) { db, tables in
-            let reverting = try Reverting(db, tables: tables, author: name, request, part: part, later: later)
+            let writer = try KnownReplicas(db).writer(named: name)
+            let reverting = try Reverting(db, tables: tables, author: writer, request, part: part, later: later)
             return (reverting, "revert of the work of \(name)", "the work of \(name) cannot be reverted")
         }
     }
@@ -207,9 +209,7 @@ extension HistoryBounds {
     /// - Throws: `AnnalsError` with code `tokenExpired` or `tokenUnknown` if history does not have the transaction.
     func tokenOfHeld(_ number: Int64) throws -> HistoryToken {
         guard number > oldest.number, number <= latest.number else {
-            throw AnnalsError(
-                number > 0 && number <= oldest.number ? .tokenExpired : .tokenUnknown, operation: "history",
-                "history has no transaction \(number)", hint: "History reaches from \(oldest) to \(latest)")
+            throw noTransaction(number, operation: "history")
         }
         return HistoryToken(number: number, store: storeID)
     }

@@ -187,7 +187,7 @@ struct RevertTests {
         try await expectRefusal(shop, 0, .tokenUnknown, "history has no transaction 0")
         try await shop.write("UPDATE customer SET city = 'y'")
         try shop.file.shell("INSERT INTO annals_meta VALUES('purged', 1)")
-        try await expectRefusal(shop, 1, .tokenExpired, "history has no transaction 1")
+        try await expectRefusal(shop, 1, .tokenExpired, "transaction 1 is not in history any more")
     }
 
     @Test func `a row whose key holds NULL is in the way, and left alone by force`() async throws {

@@ -56,6 +56,22 @@ import Testing
         #expect(try await store.verify().isEmpty)
     }
 
+    @Test func `a table of the space that the store has and does not track is named, with what to do`() async throws {
+        let world = try await world()
+        let path = world.folder.file("joining.db")
+        let queue = try DatabaseQueue(path: path)
+        try await queue.write { db in try db.execute(sql: Self.schema + Self.additions) }
+        try queue.close()
+        let store = try Store(path: path, configuration: world.configuration("joining"))
+        try await store.track(.tables(["item"]))
+        let error = await #expect(throws: AnnalsError.self) { _ = try await world.joining("joining").join(store, existing: .sameKey) }
+        #expect(error?.code == .schemaRefused)
+        #expect(error?.message == "the space has note, and the store does not track its table of that name")
+        #expect(error?.commandHint?.contains("Track note with annals track, and join again") == true)
+        try await store.track(.tables(["note"]))
+        _ = try await world.joining("joining").join(store, existing: .sameKey)
+    }
+
     @Test func `what it lacks is kept from the join on, follows the log, and is in its rows once it is migrated`() async throws {
         let world = try await world()
         let store = try await store(world, Self.schema)
