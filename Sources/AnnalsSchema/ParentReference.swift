@@ -56,9 +56,17 @@ extension DeclaredTable {
     /// compute the same hashes.
     package func footprintRules(references: [ParentReference], parent: (String) -> DeclaredTable?) -> FootprintRules {
         let key = footprintIndex(primaryKey.enumerated().map { ($1, primaryKeyCollations[$0]) }, isCoarse: false)
-        let uniques = uniqueIndexes.map { index -> FootprintRules.Index in
+        var uniques = uniqueIndexes.map { index -> FootprintRules.Index in
             guard !index.isCoarse, let columnIndexes = index.columnIndexes else { return coarseIndex(index) }
             return footprintIndex(Array(zip(columnIndexes, index.columns.map(\.collation))), isCoarse: false)
+        }
+        if !primaryKeyCollations.allSatisfy(Collation.isBuiltIn) {
+            // Keys with other bytes may be equal in the collation of a program.
+            let names = primaryKey.map { columns[$0].name.foldedIdentifier }.sorted()
+            uniques.append(
+                FootprintRules.Index(
+                    columnIndexes: [], columns: names.map { FootprintRules.Column(name: $0, affinity: .blob) }, isCoarse: true,
+                    coarseColumns: primaryKey))
         }
         let references = references.compactMap { reference -> FootprintRules.Reference? in
             guard let parent = parent(reference.parentTable) else { return nil }
@@ -100,6 +108,7 @@ extension DeclaredTable {
     /// The collations of the unique index over exactly these columns; nil if the index is coarse or does not exist.
     private func indexCollations(of columnIndexes: [Int]) -> [Int: String]? {
         if Set(columnIndexes) == Set(primaryKey) {
+            guard primaryKeyCollations.allSatisfy(Collation.isBuiltIn) else { return nil }
             return Dictionary(uniqueKeysWithValues: zip(primaryKey, primaryKeyCollations))
         }
         for index in uniqueIndexes where !index.isCoarse {

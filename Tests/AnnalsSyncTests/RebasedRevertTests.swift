@@ -35,6 +35,30 @@ struct RebasedRevertTests {
         #expect(try await world.stores[1].verify() == [])
     }
 
+    @Test(arguments: [true, false])
+    func `work of others is reverted after own work that a rebase repeated over it, and that is later work`(isByAuthor: Bool) async throws {
+        let world = try await SyncedStores(
+            replicas: 2, schema: "CREATE TABLE a(id INTEGER PRIMARY KEY, y); INSERT INTO a VALUES(1, 1), (2, 2), (3, 3)")
+        try await world.stores[0].write(author: "oops") { db in try db.execute(sql: "UPDATE a SET y = 0") }
+        world.clock.advance(.seconds(1))
+        try await world.stores[1].write(author: "ann") { db in try db.execute(sql: "UPDATE a SET y = 555 WHERE id = 3") }
+        try await world.settle()
+        let store = world.stores[1]
+        let rebase = try #require(try await numbers(store, HistoryRequest().origins(.rebase)).last)
+        let oops = try #require(try await numbers(store, HistoryRequest().authors("oops")).first)
+        func revert() async throws {
+            if isByAuthor { try await store.revert(by: "oops") } else { try await store.revert(transaction: oops) }
+        }
+        let error = await #expect(throws: AnnalsError.self) { try await revert() }
+        let refusal = try #require(error?.underlying as? RevertRefusal)
+        #expect(!refusal.isRebased && refusal.transactions.map(\.number) == [rebase], "\(String(describing: error))")
+        #expect(error?.hint?.contains("revert \(rebase) (by ann") == true, "\(String(describing: error))")
+        try await store.revert(transaction: rebase)
+        try await revert()
+        try await world.settle()
+        for index in 0..<2 { #expect(try await world.rows(index, "SELECT y FROM a") == [[1], [2], [3]].map { $0.map(\.databaseValue) }) }
+    }
+
     @Test func `a rebase because of another column changes nothing about a revert`() async throws {
         let world = try await SyncedStores(
             replicas: 2, schema: "CREATE TABLE a(id INTEGER PRIMARY KEY, x, y); INSERT INTO a VALUES(1, 1, 1), (2, 2, 2), (3, 3, 3)")

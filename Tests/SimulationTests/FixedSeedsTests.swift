@@ -5,13 +5,16 @@ import Testing
 /// The seeds that every change must pass. `make simulate SEEDS=…` runs as many others as one likes.
 @Suite("Fixed seeds")
 struct FixedSeedsTests {
-    static let seeds: ClosedRange<UInt64> = 1...300
+    static let seeds: ClosedRange<UInt64> = 1...200
+    /// Seeds that found a defect: a schema change that was rolled back (2520, 3254), keys that are equal under a program's collation (3120,
+    /// 7814), and children with NULL in their key (4441).
+    static let found: [UInt64] = [2520, 3120, 3254, 4441, 7814]
     /// So many run at a time.
     static let tasks: UInt64 = 2
 
     @Test("hold every law", arguments: 0..<tasks)
     func laws(task: UInt64) async {
-        for seed in Self.seeds where seed % Self.tasks == task {
+        for seed in Array(Self.seeds) + Self.found where seed % Self.tasks == task {
             guard let failure = await Simulation(seed: seed).run().failure else { continue }
             Issue.record("seed \(seed): \(failure)\nreplay it with: make simulate SEEDS=\(seed)")
         }

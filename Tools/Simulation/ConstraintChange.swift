@@ -62,6 +62,8 @@ struct ConstraintChange: Sendable {
 
     private static func unique(_ table: Table, _ place: Int) -> ConstraintChange? {
         let column = table.columns[place]
+        // A second index over the same column says nothing new.
+        guard !table.uniques.contains(where: { $0.parts.map(\.sql) == [column.name] }) else { return nil }
         var after = table
         let part = Part(sql: column.name, collation: column.collation) { $0[place] }
         // In a table without other unique indexes it is a constraint of the table.
@@ -90,7 +92,8 @@ struct ConstraintChange: Sendable {
             remove("\(table.columns[place].name) NOT NULL") { $0.columns[place].isNotNull = false }
         }
         for (number, check) in table.checks.enumerated() { remove("CHECK (\(check.sql))") { $0.checks.remove(at: number) } }
-        for (number, unique) in table.uniques.enumerated() {
+        for (number, unique) in table.uniques.enumerated()
+        where table.uniques.count(where: { $0.parts.map(\.sql) == unique.parts.map(\.sql) }) == 1 {
             remove("UNIQUE (\(unique.parts.map(\.sql).joined(separator: ", ")))") { $0.uniques.remove(at: number) }
         }
         return changes

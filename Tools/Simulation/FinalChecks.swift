@@ -102,7 +102,11 @@ struct FinalChecks {
 
     /// The product's own verification with SQLite's checks (laws 3 and 4), in every second world, and replays of history (law 8).
     private func verify(_ replica: Replica, _ store: Store) async throws {
-        let findings = world.plan.seed % 2 == 0 ? try await store.verify() : []
+        var findings = world.plan.seed % 2 == 0 ? try await store.verify() : []
+        // A program with foreign keys off may have removed the parent. `checkUntracked` finds what an exchange removed.
+        findings.removeAll { finding in
+            finding.code == .foreignKey && replica.untrackedRows.dangling.contains { !$0.value.isEmpty && finding.message.contains($0.key) }
+        }
         guard findings.isEmpty else { throw Violation("verify", "\(replica.name): \(findings.map { "\($0.code): \($0.message)" })") }
         for (number, memory) in replica.memories.enumerated() {
             let path = "\(folder.path)/\(replica.name)-\(number).db"
@@ -133,7 +137,9 @@ struct FinalChecks {
     }
 
     private func rows(inFile path: String) throws -> Rows {
-        let file = try DatabaseQueue(path: path)
+        var options = GRDB.Configuration()
+        options.prepareDatabase { db in ProgramFunctions.add(to: db) }
+        let file = try DatabaseQueue(path: path, configuration: options)
         let rows = try file.unsafeRead { db in try Look.rows(db, world.plan.schema) }
         try file.close()
         return rows

@@ -5,8 +5,6 @@ import GRDB
 /// Programs add a constraint to a table, or remove one, on some replicas and at different times, with unsent work on all of them. The
 /// other stores rebuild the table when the schema entry reaches them. From this entry on the rows of the log have the new constraints.
 struct Migrations: Fault {
-    /// Whether the program uses the library.
-    var isManaged: Bool
     var text: String
 
     static let name = "migrations"
@@ -21,28 +19,19 @@ struct Migrations: Fault {
         // A rebuilt table starts history again, which the checks of readers do not expect.
         guard !plan.steps.contains(where: \.action.readsHistory), let change = ConstraintChange.draw(plan.schema, &dice) else { return }
         plan.schema.change = change
-        let mayViolate = features.strangers && features.strangersWithoutForeignKeys && !plan.schema.tables.contains(where: \.keyMayBeNull)
+        let text = "migrates \(change.after.name), \(change.isAdded ? "adds" : "removes") \(change.text)"
         let steps = (0..<dice.number(1...3)).map { number in
-            // Foreign keys are off while a table is rebuilt.
-            let isManaged = !mayViolate || dice.chance(60)
-            let text =
-                "\(isManaged ? "migrates" : "stranger migrates") \(change.after.name), \(change.isAdded ? "adds" : "removes") \(change.text)"
-            return Step(
+            Step(
                 number: firstStep + number, at: Int64(dice.number(0...Int(plan.length))), replica: dice.number(0...plan.replicas.count - 1),
-                action: .fault(Migrations(isManaged: isManaged, text: text)))
+                action: .fault(Migrations(text: text)))
         }
         plan.insert(steps)
     }
 
     func perform(on number: Int, in space: SimulatedSpace) async throws {
         let replica = space.replicas[number]
-        guard let change = space.plan.schema.change else { return }
-        if isManaged {
-            guard let store = replica.store else { return }
-            try await space.migrate(store, replica, change)
-        } else {
-            try space.strangerMigrates(replica, from: change.before, to: change.after, change.correction)
-        }
+        guard let change = space.plan.schema.change, let store = replica.store else { return }
+        try await space.migrate(store, replica, from: change.before, to: change.after, change.correction)
     }
 
     /// Rows of the space violate the new constraint, so its entry cannot be sent.
@@ -54,8 +43,10 @@ struct Migrations: Fault {
     /// If the constraint is not in the log, the programs that added it remove it again.
     static func end(in space: SimulatedSpace) async throws {
         guard let change = space.plan.schema.change, change.isAdded, !space.oracle.isChanged else { return }
-        for replica in space.replicas where replica.hasMigrated {
-            try space.strangerMigrates(replica, from: change.after, to: change.before, [])
+        for (number, replica) in space.replicas.enumerated() where replica.hasMigrated {
+            if replica.isRunning { replica.power.restore() } else { try space.restart(number) }
+            guard let store = replica.store else { continue }
+            try await space.migrate(store, replica, from: change.after, to: change.before, [])
         }
     }
 }
@@ -67,9 +58,9 @@ extension Step.Action {
 }
 
 extension SimulatedSpace {
-    fileprivate func migrate(_ store: Store, _ replica: Replica, _ change: ConstraintChange) async throws {
-        let (declaration, indexes) = ConstraintChange.statements(from: change.before, to: change.after)
-        let (name, correction) = (change.after.name, change.correction)
+    fileprivate func migrate(_ store: Store, _ replica: Replica, from old: Table, to new: Table, _ correction: [String]) async throws {
+        let (declaration, indexes) = ConstraintChange.statements(from: old, to: new)
+        let name = new.name
         var mayBeDone = false
         do {
             try await store.migrate(label: "constraint", rebuilding: declaration == nil ? [] : [name]) { db in
@@ -86,26 +77,5 @@ extension SimulatedSpace {
         }
         if mayBeDone { replica.hasMigrated = true }
         try observe(replica, after: mayBeDone ? .migration : .nothing)
-    }
-
-    fileprivate func strangerMigrates(_ replica: Replica, from old: Table, to new: Table, _ correction: [String]) throws {
-        let (declaration, indexes) = ConstraintChange.statements(from: old, to: new)
-        if replica.rowsBeforeStrangers == nil { replica.rowsBeforeStrangers = replica.look.rows }
-        do {
-            try replica.asStranger(indexes, isTolerant: false, checksParents: false) { db in
-                try Replica.run(correction, false, db)
-                if let declaration { try Self.rebuild(new.name, as: declaration, db) }
-            }
-            replica.hasMigrated = true
-            if declaration != nil {
-                replica.mayHoldUnseen = true
-                // Older tokens expire.
-                replica.memories = []
-                replica.forgetReaders()
-            }
-        } catch let error as DatabaseError where Replica.isRefusal(error) {
-            // Nothing was done in this case.
-        }
-        try observe(replica, after: .strangers)
     }
 }

@@ -56,7 +56,7 @@ struct NullKeys: Fault {
 
     /// The program deletes the rows that may be in the way.
     static func end(in space: SimulatedSpace) async throws {
-        let tables = space.plan.schema.tables.filter { $0.keyMayBeNull && !$0.uniques.isEmpty }
+        let tables = space.plan.schema.tables.filter { $0.keyMayBeNull && (!$0.uniques.isEmpty || !$0.references.isEmpty) }
         guard !tables.isEmpty else { return }
         for replica in space.replicas {
             try space.strangerWrites(replica, tables.map { "DELETE FROM \($0.name) WHERE NOT (\($0.hasWholeKeySQL))" }, false, true)

@@ -26,7 +26,7 @@ struct SchemaMaker {
         }
         addTriggers()
         if features.undeclaredReferences { leaveReferencesUndeclared(Dice(seed: seed, 18)) }
-        schema.usesProgram = ProgramFunctions.mayUse(seed, features) && schema.statements.map(ProgramFunctions.used) != schema.statements
+        schema.usesProgram = ProgramFunctions.mayUse(seed, features, schema)
         if features.nullKeys { NullKeys.allow(in: &schema, seed: seed) }
     }
 

@@ -108,7 +108,7 @@ struct RevertCommand: AsyncParsableCommand {
                 if output.json {
                     rows.finishJSON(RefusalPrint.members(refusal, error))
                 } else if dryRun {
-                    RefusalPrint.print(refusal, on: console)
+                    RefusalPrint.print(refusal, (try? await store.replicaNames()) ?? KnownReplicas(), on: console)
                 }
             }
             throw error

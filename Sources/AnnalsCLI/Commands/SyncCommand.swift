@@ -63,6 +63,8 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     /// Stores that can be synced, and the errors of those that cannot be opened. One store that fails does not stop the others.
     private struct Opened: Sendable {
         var members: [SyncRound.Member] = []
+        /// The tracked tables of each store before the sync, by path.
+        var tracked: [String: [String]] = [:]
         var failures: [SyncRound.Outcome] = []
     }
 
@@ -88,6 +90,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
                 let agent = SyncAgent(
                     store: store, transport: transport, restoredRelay: followRelay || entry.followsRelay ? .follow : .refuse,
                     logger: logger, progress: progress)
+                opened.tracked[entry.path] = try? await store.trackedTables()
                 opened.members.append(.init(path: entry.path, store: store, agent: agent))
             } catch let error as AnnalsError where entries.count > 1 {
                 opened.failures.append(.init(path: entry.path, result: .failure(SyncRound.naming(entry.path, error))))
@@ -101,7 +104,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
             let opened = try await opened { stage, bytes in progress.report("snapshot: \(stage.rawValue)", done: bytes, .bytes) }
             let outcomes = try await SyncRound.run(opened.members, direction) { progress.report("syncing", done: 0) }
             let stores = Dictionary(opened.members.map { ($0.path, $0.store) }, uniquingKeysWith: { first, _ in first })
-            return (opened.failures + outcomes, try await notSynced(opened.members), stores)
+            return (opened.failures + outcomes, try await notSynced(opened.members) + newlyTracked(opened), stores)
         }
         for line in notes { report.console.note(line) }
         for outcome in outcomes {
@@ -122,6 +125,18 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     private func remember(in store: Store) async throws {
         guard let file = credential.absoluteFile, try await store.replicaState()?.credentialFile != file else { return }
         try await store.remember(credentialFile: file)
+    }
+
+    /// Tables that are tracked since this sync, because all tables of the store are tracked.
+    private func newlyTracked(_ opened: Opened) async -> [String] {
+        var lines: [String] = []
+        for member in opened.members {
+            guard let before = opened.tracked[member.path], let now = try? await member.store.trackedTables() else { continue }
+            let new = now.filter { name in !before.contains { $0.isSameIdentifier(as: name) } }
+            guard !new.isEmpty else { continue }
+            lines.append(PrintableText.of("\(member.path): \(new.joined(separator: ", ")): tracked and synced from now on"))
+        }
+        return lines
     }
 
     /// Warnings about tables that are not synced although they refer to tables that are, about rows without a key, and about tables that

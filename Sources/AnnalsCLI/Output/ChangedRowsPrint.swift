@@ -58,7 +58,7 @@ final class ChangedRowsPrint: Sendable {
 /// Prints why a revert was refused.
 enum RefusalPrint {
     /// The rows in the way, each with the later transactions, and then the transactions to revert first.
-    static func print(_ refusal: RevertRefusal, on console: Console) {
+    static func print(_ refusal: RevertRefusal, _ replicas: KnownReplicas, on console: Console) {
         for obstacle in refusal.obstacles {
             let row = obstacle.key.isEmpty ? "" : " \(RowText.row(obstacle.key, obstacle.keyColumns))"
             let numbers = obstacle.transactions.map { "#\($0.number)" }.joined(separator: ", ")
@@ -70,7 +70,7 @@ enum RefusalPrint {
         }
         guard !refusal.transactions.isEmpty else { return }
         console.print(refusal.isRebased ? "revert instead:" : "revert first, in this order:")
-        let print = HistoryPrint(console: console, json: false, values: false)
+        let print = HistoryPrint(console: console, json: false, values: false, replicas: replicas)
         for transaction in refusal.transactions { console.print("  " + print.line(transaction)) }
         if refusal.hasMore { console.print("  and more") }
     }

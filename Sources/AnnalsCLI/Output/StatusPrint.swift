@@ -103,12 +103,15 @@ enum StatusPrint {
             facts.append(("position", "\(replica.position)\(behind)"))
             facts.append(("outbox", status.outbox == 0 ? "empty" : "\(Count.of(status.outbox, "transaction")) to be sent"))
             if status.schemaVersion > 1 || !status.missingSchema.isEmpty {
-                let lacks = status.missingSchema.map(PrintableText.of).joined(separator: ", ")
+                let isHere = { name in status.untracked.contains { $0.isSameIdentifier(as: name) } }
+                let untracked = status.missingSchema.filter(isHere).map(PrintableText.of).joined(separator: ", ")
+                let lacks = status.missingSchema.filter { !isHere($0) }.map(PrintableText.of).joined(separator: ", ")
                 facts.append(
                     (
                         "schema",
                         "version \(status.schemaVersion)"
                             + (lacks.isEmpty ? "" : "; does not have \(lacks): their values are stored until it migrates")
+                            + (untracked.isEmpty ? "" : "; does not track \(untracked): their values are stored until annals track")
                     ))
             }
             if !status.removedColumns.isEmpty {

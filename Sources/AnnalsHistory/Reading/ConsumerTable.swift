@@ -98,7 +98,8 @@ package struct ConsumerTable {
                 isPurged
                     ? "history that the consumer \(name) had not read was purged"
                     : "a program wrote to a table without capture after the point up to which the consumer \(name) has read",
-                hint: "Read the current rows and let the consumer start over; the oldest token is \(bounds.complete)")
+                hint: "Read the current rows and let the consumer start over; the oldest token is \(bounds.complete)",
+                commandHint: "Read the current rows, then let the consumer start here: annals consumers STORE --register \(name)")
         }
         return try bounds.check(HistoryToken(number: entry.number, store: bounds.storeID))
     }

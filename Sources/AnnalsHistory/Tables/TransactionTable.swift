@@ -68,6 +68,11 @@ package struct TransactionTable {
             arguments: [number, origin.rawValue])
     }
 
+    package func isImported(_ number: Int64) throws -> Bool {
+        try self.number("SELECT origin FROM main.annals_transactions WHERE number = ?", [number])
+            == Int64(TransactionOrigin.imported.rawValue)
+    }
+
     private func number(_ sql: String, _ arguments: StatementArguments = []) throws -> Int64? {
         try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: arguments)
     }

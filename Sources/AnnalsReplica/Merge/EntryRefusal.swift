@@ -102,12 +102,20 @@ extension PageApplier {
     }
 
     /// The error for the first row without its parent.
-    func danglingError() throws -> MergeError {
+    func danglingError() throws -> any Error {
         guard let (first, position) = try session.checks.firstDangling() else {
-            return .danglingReference(table: "", key: [], parent: "")
+            return MergeError.danglingReference(table: "", key: [], parent: "")
         }
         let parent = try session.table(named: first.child.table).references[first.foreignKey].parentTable
-        return .danglingReference(table: first.child.table, key: first.child.key, parent: parent, position: position)
+        if first.child.key.contains(.null) {
+            // The entry is right: other replicas do not have this row.
+            return AnnalsError(
+                .constraint, operation: "sync",
+                "the parent in \(parent) of a row of \(first.child.table) was deleted on another replica, and rows with NULL in their key are "
+                    + "not merged",
+                hint: "Nothing was changed. Set the key of such rows, change their reference or delete them")
+        }
+        return MergeError.danglingReference(table: first.child.table, key: first.child.key, parent: parent, position: position)
     }
 
     private func refusal(_ entry: RefusedEntry, _ reason: any Error, _ detail: String) -> EntryRefusal {

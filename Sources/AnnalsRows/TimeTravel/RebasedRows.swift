@@ -10,7 +10,7 @@ import GRDB
 /// repeated the work has the right one.
 struct RebasedRows {
     /// What rebases did, in their order.
-    private var changes: [NetChange] = []
+    private var changes: [(number: Int64, change: NetChange)] = []
     /// The indices in `changes` by the hash of a row's key.
     private var indexes: [Int: [Int]] = [:]
     /// The hashes of rows whose changes are not in `changes`. Two rows with one hash only cause a refusal.
@@ -26,28 +26,30 @@ struct RebasedRows {
     init(_ db: Database, _ changes: NetChanges, after number: Int64) throws {
         for rebase in try TransactionTable(db).numbers(of: .rebase, after: number) {
             for part in try changes.parts(of: rebase) {
-                try changes.forEachRow(in: part) { note($0, part.entry) }
+                try changes.forEachRow(in: part) { note($0, rebase, part.entry) }
             }
         }
     }
 
-    private mutating func note(_ change: NetChange, _ entry: TrackedTables.Entry) {
+    private mutating func note(_ change: NetChange, _ number: Int64, _ entry: TrackedTables.Entry) {
         let hashes = Self.hashes(change, entry)
         for row in [change.old, change.new] { bytes += row?.reduce(0) { $0 + $1.byteCount } ?? 0 }
         guard changes.count < Self.limit, bytes <= Self.byteLimit else { return unknown.formUnion(hashes) }
         for hash in hashes { indexes[hash, default: []].append(changes.count) }
-        changes.append(change)
+        changes.append((number, change))
     }
 
-    /// Replaces the old values by those to which a revert returns now. Columns for which that is not clear become interrupted.
+    /// Replaces the old values by those to which a revert returns now. Columns for which that is not clear become interrupted. A rebase
+    /// repeats own work only, so the work of others is left as it is.
     func follow(_ undone: inout UndoneChange, of entry: TrackedTables.Entry) {
-        guard !changes.isEmpty else { return }
+        guard !changes.isEmpty, let own = undone.firstOwn else { return }
         let hashes = Self.hashes(undone.change, entry)
         if hashes.contains(where: unknown.contains) { return undone.interrupt() }
         let found = hashes.reduce(into: Set<Int>()) { $0.formUnion(indexes[$1] ?? []) }
-        if found.isEmpty { return }
+        let later = found.sorted().map { changes[$0] }.filter { $0.number > own }
+        if later.isEmpty { return }
         guard hashes.count == 1 else { return undone.interrupt() }
-        undone.follow(found.sorted().map { changes[$0] })
+        undone.follow(later.map(\.change))
     }
 
     /// The hash of the row's key; two if the change gave the row another key.

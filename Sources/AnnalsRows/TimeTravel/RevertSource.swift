@@ -104,9 +104,10 @@ final class RevertedTransaction: RevertSource {
     }
 
     func forEach(_ visit: (TrackedTables.Entry, UndoneChange) throws -> Void) throws {
+        let isOwn = try !TransactionTable(db).isImported(number)
         for part in try parts() {
             // The rest of the transaction can be in the way.
-            try changes.forEachRow(in: part) { try visit(part.entry, UndoneChange($0, end == nil ? number : number - 1)) }
+            try changes.forEachRow(in: part) { try visit(part.entry, UndoneChange($0, end == nil ? number : number - 1, isOwn: isOwn)) }
         }
     }
 
@@ -126,6 +127,7 @@ final class RevertedWork: RevertSource {
     private var last: Int64 = 0
     private(set) var transactions = 0
     private var range: ClosedRange<Int64> = 0...0
+    private var imported: Set<Int64> = []
 
     /// - Parameter request: selects transactions of the author.
     init(_ db: Database, _ changes: NetChanges, author: WriterName, _ request: HistoryRequest, of table: TrackedTables.Entry?) throws {
@@ -138,6 +140,7 @@ final class RevertedWork: RevertSource {
         try HistoryReader(db, tables: changes.tables).forEachTransaction(request) { transaction in
             // `RebasedRows` follows a rebase, which has the author of the work that it repeats.
             guard transaction.origin != .rebase else { return true }
+            if case .imported = transaction.origin { imported.insert(transaction.number) }
             try fold.add(transaction: transaction.number, of: ids)
             range = (transactions == 0 ? transaction.number : range.lowerBound)...transaction.number
             transactions += 1
@@ -170,10 +173,10 @@ final class RevertedWork: RevertSource {
             }
             try fold.forEachStep(of: table) { identity, number, change in
                 if identity == current {
-                    undone?.merge(change, number)
+                    undone?.merge(change, number, isOwn: !imported.contains(number))
                 } else {
                     try pass()
-                    (current, undone) = (identity, UndoneChange(change, number))
+                    (current, undone) = (identity, UndoneChange(change, number, isOwn: !imported.contains(number)))
                 }
             }
             try pass()

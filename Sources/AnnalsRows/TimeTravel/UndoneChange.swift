@@ -17,9 +17,13 @@ struct UndoneChange {
     private(set) var isEntangled = false
     /// For each column the first undone transaction that changed it. Work after it is in the way. `Int64.max` if none did.
     private var first: [Int64]
+    /// The first undone transaction that this replica wrote, so that a rebase may have repeated it; nil if others wrote all of them.
+    private(set) var firstOwn: Int64?
 
-    init(_ change: NetChange, _ number: Int64) {
+    /// - Parameter isOwn: whether this replica wrote the transaction.
+    init(_ change: NetChange, _ number: Int64, isOwn: Bool = true) {
         self.change = change
+        firstOwn = isOwn ? number : nil
         first = Array(repeating: .max, count: (change.old ?? change.new ?? []).count)
         noteFirst(change, number)
     }
@@ -85,12 +89,13 @@ struct UndoneChange {
     // MARK: Several transactions
 
     /// Adds the change of a later transaction to the same key.
-    mutating func merge(_ next: NetChange, _ number: Int64) {
+    mutating func merge(_ next: NetChange, _ number: Int64, isOwn: Bool = true) {
         noteFirst(next, number)
+        if isOwn, firstOwn == nil { firstOwn = number }
         switch (change.new, next.old) {
         case (nil, _?) where change.old == nil:
             // The author's own row came and went, and this is another one.
-            self = UndoneChange(next, number)
+            self = UndoneChange(next, number, isOwn: isOwn)
         case (nil, nil):
             change.new = next.new
             change.leftOut = []

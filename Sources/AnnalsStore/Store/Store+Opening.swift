@@ -46,6 +46,7 @@ extension Store.Configuration {
 /// What a store does to its database when it is opened.
 extension Store {
     func prepare() throws {
+        database.add(transactionObserver: rolledBackSchema, extent: .observerLifetime)
         if let migrator = configuration.migrator { try migrate(migrator) }
         if let stages = configuration.stages { try migrateNow(stages) }
         if let selection = configuration.tables { try installCapture(selection) }

@@ -100,6 +100,15 @@ extension Store {
         try await managed("history") { _, step in _ = try step.recordExternal() }
     }
 
+    /// The names of the tracked tables, as they were recorded last.
+    package func trackedTables() async throws -> [String] {
+        try await translated("status") {
+            try await database.reading { db in
+                try StoreSchema.exists(db) ? TrackedTable.fetchTracked(db).filter { $0.state == .tracked }.map(\.name) : []
+            }
+        }
+    }
+
     /// Foreign keys from tables without history to tracked tables, sorted by table. Rows of these tables are not synced.
     ///
     ///     let tables = try await store.untrackedReferences().map(\.table)

@@ -88,6 +88,7 @@ public final class Store: Sendable {
     let schema = SchemaCache()
     let busyTimeout: BusyTimeout
     let otherCommits = OtherCommits()
+    let rolledBackSchema = RolledBackSchema()
     let idleCache = IdleCache()
     let closing = CloseLatch()
 
