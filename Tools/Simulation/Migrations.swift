@@ -43,6 +43,7 @@ struct Migrations: Fault {
     /// If the constraint is not in the log, the programs that added it remove it again.
     static func end(in space: SimulatedSpace) async throws {
         guard let change = space.plan.schema.change, change.isAdded, !space.oracle.isChanged else { return }
+        space.oracle.mayBeUndone = true
         for (number, replica) in space.replicas.enumerated() where replica.hasMigrated {
             if replica.isRunning { replica.power.restore() } else { try space.restart(number) }
             guard let store = replica.store else { continue }

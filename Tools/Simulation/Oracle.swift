@@ -33,6 +33,8 @@ struct Oracle {
     private var constraints: Constraints
     /// Whether the log has the schema entry of the schema's changed constraint.
     private(set) var isChanged = false
+    /// Programs have removed the constraint again, and the entry that added it may have been on its way.
+    var mayBeUndone = false
     private let cipher: SpaceCipher?
     private(set) var entries: [Entry] = []
     /// The rows at each position, including 0.
@@ -110,11 +112,11 @@ struct Oracle {
     }
 
     private mutating func changeConstraints() throws(Violation) {
-        guard !isChanged, let changed = schema.changed else {
+        guard let changed = schema.changed, !isChanged || mayBeUndone else {
             throw Violation("schema", "the log has a schema entry that no program caused")
         }
-        isChanged = true
-        constraints = Constraints(schema: changed)
+        isChanged.toggle()
+        constraints = Constraints(schema: isChanged ? changed : schema)
     }
 
     private mutating func append(_ entry: Entry) throws(Violation) {

@@ -158,14 +158,6 @@ package struct Resolving {
             guard let columnIndex = table.columnIndex(of: column) else {
                 throw AnnalsError(.usage, operation: "resolve", "the table \(table.name) has no column \(column)")
             }
-            // A wrong number of a conflict would change another row.
-            guard entry.columns.isEmpty || entry.columns.contains(where: column.isSameIdentifier) else {
-                throw AnnalsError(
-                    .usage, operation: "resolve",
-                    "conflict \(conflict.id) is about \(entry.columns.joined(separator: ", ")) of \(table.name), and not about \(column)",
-                    hint: "Nothing was changed. Change other columns with an UPDATE in SQL; conflicts(limit:) returns the conflicts",
-                    commandHint: "Nothing was changed. Change other columns with an UPDATE in SQL; annals conflicts lists the conflicts")
-            }
             named[table.columns[columnIndex].name] = value
         }
         return named
