@@ -135,4 +135,16 @@ struct StatusTests {
                 "127.0.0.1:\(port)", "--no-auth")
         }
     }
+
+    @Test func `a table that was created since the last look can be untracked, and later ones stay untracked`() async throws {
+        try await Workshop.with { shop in
+            try await shop.shell("u.db", "CREATE TABLE person(id INTEGER PRIMARY KEY)")
+            try await shop.succeed("track", "u.db", "--all")
+            try await shop.shell("u.db", "CREATE TABLE salary(id INTEGER PRIMARY KEY)")
+            #expect(try await shop.succeed("untrack", "u.db", "salary").output == "salary: no longer tracked\n")
+            try await shop.shell("u.db", "CREATE TABLE secret(id INTEGER PRIMARY KEY)")
+            let status = try await shop.succeed("status", "u.db", "--json").object()
+            #expect(status["tracked"] as? [String] == ["person"], "\(status)")
+        }
+    }
 }

@@ -29,7 +29,9 @@ extension Store {
     ///
     /// - Throws: `AnnalsError`: `notTracked`, or `alreadyJoined` while the store is a replica.
     public func untrack(_ tables: [String]? = nil) async throws -> [String] {
-        try await translated("untrack") {
+        // Where all tables are tracked, a table that was created since the last look is tracked now. Otherwise the next look would do it.
+        if tables != nil { try? await recordExternalChanges() }
+        return try await translated("untrack") {
             try await database.writeWithoutTransaction { db in
                 if try Self.isReplica(db, isToEnd: tables == nil) {
                     throw Self.mustLeave("untrack", "the store has joined a space")
