@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 
 /// Functions and collations of a program: every connection of the world has them, as with an extension that all programs load. In some
-/// worlds the schema uses them instead of SQLite's own, in columns, keys, indexes, foreign keys and triggers.
+/// worlds the schema uses them instead of SQLite's own, in columns, keys, indexes and triggers.
 enum ProgramFunctions {
     /// Percent of worlds.
     private static let share = 8
