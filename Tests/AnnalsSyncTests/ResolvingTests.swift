@@ -64,6 +64,33 @@ import Testing
             world, conflict, "the row id = 10 of person cannot have these values: team has no matching row for FOREIGN KEY (team)")
     }
 
+    @Test(arguments: [0, 1]) func `an update of a deleted row inserts the row again, with its other columns`(_ number: Int) async throws {
+        let world = try await SyncedStores(
+            replicas: 2, schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, price INTEGER); INSERT INTO item VALUES(1, 'tea', 3)")
+        let conflict = try await conflict(
+            world, first: "DELETE FROM item WHERE id = 1", second: "UPDATE item SET price = 4 WHERE id = 1")
+        #expect(conflict.entry.kind == .updateOfDeleted && conflict.entry.winner == .stored)
+        _ = try await world.stores[number].resolve(conflict.id, taking: .incoming)
+        try await world.settle()
+        for store in 0...1 {
+            #expect(try await world.rows(store, "SELECT * FROM item") == [[1.databaseValue, "tea".databaseValue, 4.databaseValue]])
+        }
+    }
+
+    @Test(arguments: [0, 1]) func `the other columns are not those of a later row with the key`(_ number: Int) async throws {
+        let world = try await SyncedStores(
+            replicas: 2, schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, price INTEGER); INSERT INTO item VALUES(1, 'tea', 3)")
+        let conflict = try await conflict(
+            world, first: "DELETE FROM item WHERE id = 1", second: "UPDATE item SET price = 4 WHERE id = 1")
+        try world.outside(0, "INSERT INTO item VALUES(1, 'cake', 9)")
+        try await world.settle()
+        world.clock.advance(.seconds(1))
+        try world.outside(1, "DELETE FROM item WHERE id = 1")
+        try await world.settle()
+        let error = await #expect(throws: AnnalsError.self) { try await world.stores[number].resolve(conflict.id, taking: .incoming) }
+        #expect(error?.message == "the row id = 1 of item no longer exists, and history no longer has its other columns")
+    }
+
     @Test func `a row that was set aside does not overwrite another row that has its key`() async throws {
         let world = try await SyncedStores(
             replicas: 2,

@@ -46,6 +46,9 @@ import Testing
         let imported = try await world.stores[0].read { try HistoryReader($0).transactions(HistoryRequest().origins(.imported)) }
         let replicas = try await world.stores[0].replicaNames()
         #expect(imported.map(\.author) == [nil, nil] && imported.map { replicas.name(of: $0) } == ["r1", "r1"])
+        try await world.stores[0].leave()
+        let known = try await world.stores[0].replicaNames()
+        #expect(known.own == nil && imported.map { known.name(of: $0) } == ["r1", "r1"])
     }
 
     @Test func `what a rebase laid on again is its author's, not the rebase's`() async throws {

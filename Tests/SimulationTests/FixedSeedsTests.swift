@@ -7,8 +7,8 @@ import Testing
 struct FixedSeedsTests {
     static let seeds: ClosedRange<UInt64> = 1...200
     /// Seeds that found a defect: a schema change that was rolled back (2520, 3254), keys that are equal under a program's collation (3120,
-    /// 7814), and children with NULL in their key (4441).
-    static let found: [UInt64] = [2520, 3120, 3254, 4441, 7814]
+    /// 7814), children with NULL in their key (4441), a migration during a sync (9213), and a second equal index (13449).
+    static let found: [UInt64] = [2520, 3120, 3254, 4441, 7814, 9213, 13449]
     /// So many run at a time.
     static let tasks: UInt64 = 2
 

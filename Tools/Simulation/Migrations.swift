@@ -34,9 +34,11 @@ struct Migrations: Fault {
         try await space.migrate(store, replica, from: change.before, to: change.after, change.correction)
     }
 
-    /// Rows of the space violate the new constraint, so its entry cannot be sent.
+    /// Rows of the space violate the new constraint, so its entry cannot be sent. Or a table was rebuilt while a sync was under way.
     static func explains(_ error: AnnalsError, in space: SimulatedSpace) -> Bool {
-        guard let change = space.plan.schema.change, change.isAdded, !space.oracle.isChanged else { return false }
+        guard let change = space.plan.schema.change else { return false }
+        if error.code == .busy { return space.replicas.contains { $0.hasMigrated } }
+        guard change.isAdded, !space.oracle.isChanged else { return false }
         return error.code == .waitingForMigration
     }
 

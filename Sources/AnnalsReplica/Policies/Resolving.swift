@@ -1,5 +1,6 @@
 package import AnnalsCore
 package import AnnalsRows
+import AnnalsHistory
 import AnnalsSchema
 import AnnalsSQLite
 import GRDB
@@ -38,7 +39,7 @@ package struct Resolving {
         if let current {
             try row.update(current, to: decided)
         } else {
-            try row.insert(whole(side).merging(decided) { $1 })
+            try row.insert(whole(side, key).merging(decided) { $1 })
         }
     }
 
@@ -57,7 +58,7 @@ package struct Resolving {
         guard let decided = try decided(side, values) else { return }
         if decided.allSatisfy({ column, value in table.columnIndex(of: column).map { current[$0] == value } ?? false }) { return }
         if entry.columns.isEmpty {
-            let inserted = try whole(side).merging(decided) { $1 }
+            let inserted = try whole(side, key).merging(decided) { $1 }
             let given = table.primaryKey.map { inserted[table.columns[$0].name] ?? .null }
             if try given != key && row.find(given) == nil { return try row.insert(inserted) }
         }
@@ -137,18 +138,33 @@ package struct Resolving {
         }
     }
 
-    /// A whole row from the journal, for a row that does not exist any more.
-    private func whole(_ side: JournalEntry.Side?) throws -> [String: Value] {
+    /// A whole row for one that does not exist any more: from the journal, or as it was when it was deleted.
+    private func whole(_ side: JournalEntry.Side?, _ key: [Value]) throws -> [String: Value] {
         let columns = table.columns.map(\.name)
         let rows = side == .stored ? [entry.stored, entry.base] : [entry.incoming, entry.stored, entry.base]
-        guard entry.columns.isEmpty, let row = rows.compactMap({ $0 }).first else {
-            throw AnnalsError(
-                .usage, operation: "resolve", "the row of \(table.name) no longer exists, and the journal has only some of its columns",
-                hint: "Insert it again with plain SQL; conflicts(limit:) returns the recorded values",
-                commandHint: "Insert it again with plain SQL; annals conflicts shows the recorded values")
+        if entry.columns.isEmpty, let row = rows.compactMap({ $0 }).first {
+            guard row.count == columns.count else { throw outdated }
+            return Dictionary(zip(columns, followed(columns, row))) { $1 }
         }
-        guard row.count == columns.count else { throw outdated }
-        return Dictionary(zip(columns, followed(columns, row))) { $1 }
+        guard let row = try deletedRow(key) else {
+            let name = ManualEdit.text(key, table.primaryKey.map { table.columns[$0].name })
+            throw AnnalsError(
+                .usage, operation: "resolve", "the row \(name) of \(table.name) no longer exists, and history no longer has its other columns",
+                hint: "Nothing was changed. Insert it again with plain SQL; conflicts(limit:) returns the recorded values",
+                commandHint: "Nothing was changed. Insert it again with plain SQL; annals conflicts shows the recorded values")
+        }
+        return Dictionary(zip(columns, row)) { $1 }
+    }
+
+    /// The row as it was when it was deleted, if history has it. A row that had the same key and was deleted later is another one.
+    private func deletedRow(_ key: [Value]) throws -> [Value]? {
+        guard let (row, transaction) = try BlameWalk(row.db, table: table.name, key: key).deletedRow() else { return nil }
+        switch transaction.origin {
+        case .imported(_, let position): return position == entry.storedPosition ? row : nil
+        case .rebase: return row
+        case .local, .external, .migration:
+            return transaction.timestamp.milliseconds(rounded: .toNearestOrAwayFromZero) == entry.storedTime?.milliseconds ? row : nil
+        }
     }
 
     /// The values by column name, in the spelling of the table.

@@ -4,7 +4,7 @@ import AnnalsSQLite
 package import GRDB
 
 /// The names of the replicas of a space, as the log has them: each transaction has the name of its replica. `annals_meta` stores the
-/// newest name of each replica.
+/// newest name of each replica. They stay when the store leaves the space, because history still has transactions of these replicas.
 package enum ReplicaNames {
     private static let prefix = "named:"
     /// As many as the relay keeps of a name.
@@ -27,11 +27,5 @@ package enum ReplicaNames {
         guard let name = info.replicaName, !name.isEmpty else { return }
         // A character may have any number of scalars.
         try MetaTable(db).set("\(prefix)\(replica)", String(String.UnicodeScalarView(name.unicodeScalars.prefix(characters))))
-    }
-
-    /// To be called when the store leaves its space.
-    static func forget(_ db: Database) throws {
-        let table = MetaTable(db)
-        for row in try table.rows(from: prefix, to: "named;") { try table.remove(row.value("name")) }
     }
 }

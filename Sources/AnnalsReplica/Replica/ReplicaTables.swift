@@ -49,6 +49,5 @@ package enum ReplicaTables {
             .syncProblem,
         ]
         for name in names { try meta.set(name, nil) }
-        try ReplicaNames.forget(db)
     }
 }

@@ -1,5 +1,5 @@
 package import AnnalsCore
-import AnnalsHistory
+package import AnnalsHistory
 import AnnalsSchema
 import AnnalsSQLite
 import Foundation
@@ -58,7 +58,11 @@ package struct BlameWalk {
         if let row = try ManualEdit(db: db, table: definition, tables: changes.tables).find(key) {
             values = row
         } else {
-            let found = try findEnd()
+            guard let found = try findEnd() else {
+                throw AnnalsError(
+                    .usage, operation: "blame", "no row of \(entry.definition.name) has this key, and none had it in history",
+                    hint: "Write text that looks like a number as 'text'")
+            }
             (values, end, number) = (found.row, found.end, found.number)
         }
         key = definition.primaryKey.map { values[$0] }
@@ -76,7 +80,14 @@ package struct BlameWalk {
 
     // MARK: A deleted or moved row
 
-    private func findEnd() throws -> (row: [Value], end: Blame.End, number: Int64) {
+    /// The last row with the key, and the transaction that deleted it; nil if history does not have them, or if the row got another
+    /// key. Called only if no row has the key now.
+    package func deletedRow() throws -> (row: [Value], by: HistoryTransaction)? {
+        guard let found = try findEnd(), case .deleted(let transaction) = found.end else { return nil }
+        return (found.row, transaction)
+    }
+
+    private func findEnd() throws -> (row: [Value], end: Blame.End, number: Int64)? {
         let identity = identity(key)
         var number = Int64.max
         while let found = try newest(before: number) {
@@ -87,9 +98,7 @@ package struct BlameWalk {
             let moved = left.new.map { new in Blame.End.moved(to: entry.definition.primaryKey.map { new[$0] }, transaction) }
             return (old, moved ?? .deleted(transaction), number)
         }
-        throw AnnalsError(
-            .usage, operation: "blame", "no row of \(entry.definition.name) has this key, and none had it in history",
-            hint: "Write text that looks like a number as 'text'")
+        return nil
     }
 
     // MARK: Backward through history

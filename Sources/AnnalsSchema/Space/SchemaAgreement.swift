@@ -103,7 +103,7 @@ package enum SchemaAgreement {
     }
 
     private static func uniques(_ table: DeclaredTable) -> [String] {
-        table.uniqueIndexes.map(unique).sorted()
+        Set(table.uniqueIndexes.map(unique)).sorted()
     }
 
     private static func unique(_ index: DeclaredTable.UniqueIndex) -> String {
@@ -118,7 +118,7 @@ package enum SchemaAgreement {
     }
 
     private static func checks(_ table: DeclaredTable) -> [String] {
-        table.checks.map { SQLText($0).comparable }.sorted()
+        Set(table.checks.map { SQLText($0).comparable }).sorted()
     }
 
     private static func references(_ table: DeclaredTable) -> [String] {

@@ -32,10 +32,10 @@ package struct KnownReplicas: Hashable, Sendable {
         (self.names, self.own) = (names, own.flatMap { $0.isEmpty ? nil : $0 })
     }
 
-    /// Empty for a store that is not joined.
+    /// Empty for a store that was never joined.
     package init(_ db: Database) throws {
         self.init()
-        guard try StoreSchema.isReplica(db) else { return }
+        guard try StoreSchema.exists(db) else { return }
         self = try KnownReplicas(names: ReplicaNames.load(db), own: ReplicaState.load(db)?.name)
     }
 
@@ -93,7 +93,7 @@ extension Store {
         try await read { db in try StoreSchema.isReplica(db) ? Outbox.conflicts(db) : 0 }
     }
 
-    /// The names of the space's replicas, as far as this store knows them; empty for a store that is not joined.
+    /// The names of the space's replicas, as far as this store knows them; empty for a store that was never joined.
     package func replicaNames() async throws -> KnownReplicas {
         try await read { db in try KnownReplicas(db) }
     }
