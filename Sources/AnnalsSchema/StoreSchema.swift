@@ -22,7 +22,7 @@ package enum StoreSchema {
     /// The format of these tables. A newer version of Annals created a store with a higher format.
     ///
     /// Since format 2, an update may leave out large values that it did not change.
-    package static let format = 2
+    package static let format = 3
 
     package static let prefix = "annals_"
 
@@ -140,7 +140,10 @@ package enum StoreSchema {
     /// How many columns one mask of a raw change covers.
     package static let columnsPerMask = 62
 
-    /// Whether an update's masks say that the column at an index changed.
+    /// In each mask of an update whose trigger marks unchanged values; see `changesColumns`.
+    package static let unchangedAreMarked: Int64 = 1 << Int64(columnsPerMask)
+
+    /// Whether the bit of the column at an index is set in an update's masks.
     package static func isMarked(_ columnIndex: Int, mask: (Int) -> Int64) -> Bool {
         mask(columnIndex / columnsPerMask) >> Int64(columnIndex % columnsPerMask) & 1 == 1
     }
@@ -151,11 +154,15 @@ package enum StoreSchema {
 
     /// The columns of annals_changes_ID in their order.
     ///
-    /// An insert has all n… columns, and a delete all o… columns. An update has all o… columns, and the n… columns of the key and
-    /// of changed values, whose bits are set in m…. This takes a quarter less space and less time than the whole new row, and the
-    /// whole row can still be computed. A large value that the update did not change is in neither column: o… is NULL and n… is 1.
-    /// No other column without its bit has these values. A delete that was added later has in m0 the id of the change that it
-    /// precedes.
+    /// An insert has all n… columns, and a delete all o… columns. An update has all o… columns, and of the n… columns at least the key
+    /// and the changed values. So it takes a quarter less space than two whole rows. There are two forms:
+    ///
+    /// - With `unchangedAreMarked` in m…, as triggers write it: n… is the new value, except where the column's bit in m… is set and n…
+    ///   is 1 or 2. 1 means that the value did not change. 2 means that a large value did not change and is left out: o… is NULL.
+    /// - Without, as Annals writes it: the bits are those of changed columns. All other n… are NULL. If a large value is left out, o… is
+    ///   NULL and n… is 1.
+    ///
+    /// A delete that was added later has in m0 the id of the change that it precedes.
     package static func changesColumns(_ count: Int, byRowid: Bool) -> [String] {
         ["id", "at", "op"] + (0..<maskCount(count)).map { "m\($0)" } + (byRowid ? ["ro", "rn"] : [])
             + (0..<count).map { "o\($0)" } + (0..<count).map { "n\($0)" }

@@ -64,9 +64,11 @@ import Testing
             world, conflict, "the row id = 10 of person cannot have these values: team has no matching row for FOREIGN KEY (team)")
     }
 
-    @Test(arguments: [0, 1]) func `an update of a deleted row inserts the row again, with its other columns`(_ number: Int) async throws {
+    @Test(arguments: [0, 1])
+    func `an update of a deleted row inserts the row again, with its other columns`(_ number: Int) async throws {
         let world = try await SyncedStores(
-            replicas: 2, schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, price INTEGER); INSERT INTO item VALUES(1, 'tea', 3)")
+            replicas: 2, schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, price INTEGER); INSERT INTO item VALUES(1, 'tea', 3)"
+        )
         let conflict = try await conflict(
             world, first: "DELETE FROM item WHERE id = 1", second: "UPDATE item SET price = 4 WHERE id = 1")
         #expect(conflict.entry.kind == .updateOfDeleted && conflict.entry.winner == .stored)
@@ -77,9 +79,11 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 1]) func `the other columns are not those of a later row with the key`(_ number: Int) async throws {
+    @Test(arguments: [0, 1])
+    func `the other columns are not those of a later row with the key`(_ number: Int) async throws {
         let world = try await SyncedStores(
-            replicas: 2, schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, price INTEGER); INSERT INTO item VALUES(1, 'tea', 3)")
+            replicas: 2, schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, price INTEGER); INSERT INTO item VALUES(1, 'tea', 3)"
+        )
         let conflict = try await conflict(
             world, first: "DELETE FROM item WHERE id = 1", second: "UPDATE item SET price = 4 WHERE id = 1")
         try world.outside(0, "INSERT INTO item VALUES(1, 'cake', 9)")

@@ -44,7 +44,7 @@ struct AnnalsBench: AsyncParsableCommand {
     var loop: String?
 
     enum Group: String, CaseIterable {
-        case capture, commits, apply, rebase, encode, history, clone, relay, fairness, signing, live, library, memory, peers
+        case capture, commits, first, apply, rebase, encode, history, clone, relay, fairness, signing, live, library, memory, peers
     }
 
     func validate() throws {
@@ -91,6 +91,8 @@ struct AnnalsBench: AsyncParsableCommand {
                 try await CaptureBenchmarks.commits(synchronous: "FULL", count: scale.rows / 50, budget: 1.3, rounds: scale.rounds),
                 try await CaptureBenchmarks.commits(synchronous: "NORMAL", count: scale.rows / 5, budget: 2, rounds: scale.rounds),
             ]
+        case .first:
+            return try await FirstUseBenchmarks.run(scale)
         case .apply:
             var results: [Benchmark] = []
             for work in MergeBenchmarks.Work.allCases { results.append(try await MergeBenchmarks.apply(work, scale)) }

@@ -29,6 +29,13 @@ final class BareConnection {
         guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw failure() }
     }
 
+    /// Compiles a statement and does not run it.
+    func compile(_ sql: String) throws {
+        var statement: OpaquePointer?
+        defer { sqlite3_finalize(statement) }
+        guard sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK else { throw failure() }
+    }
+
     /// Runs a statement that is prepared once.
     func run(_ sql: String, _ values: [Value]) throws {
         let statement = try prepared(sql)

@@ -27,12 +27,17 @@ package struct CaptureTriggers {
     /// that it had read before. So an unchanged value in the trigger may not be the stored value, and updates of such tables have
     /// all old values.
     private let leavesOut: Bool
+    /// The columns with values that updates may leave out.
+    private let largeColumnIndexes: Set<Int>
 
     package init(_ db: Database, table: DeclaredTable, id: Int64) throws {
         self.table = table
         self.id = id
         largeValue = try StoreSchema.largeValue(db, format: StoreSchema.format)
         leavesOut = try !Self.isNamedInTriggers(db, table.name)
+        let isEverythingLarge = largeValue < SchemaLimits.largeValue
+        let texts = try isEverythingLarge ? Set(table.textColumnIndexesThatMayBeLarge) : LargeColumns(db, id).load() ?? []
+        largeColumnIndexes = Set(table.columnIndexesThatMayBeLarge).filter { table.columns[$0].affinity != .text || texts.contains($0) }
     }
 
     /// Whether the body of a program's trigger contains the table's name.
@@ -83,7 +88,12 @@ package struct CaptureTriggers {
         "annals_\(id)_\(suffix)"
     }
 
-    /// Creates all triggers and replaces existing ones.
+    /// Creates all triggers of a table and replaces existing ones.
+    package static func install(_ db: Database, table: DeclaredTable, id: Int64) throws {
+        try LargeColumns(db, id).prepare(table)
+        try CaptureTriggers(db, table: table, id: id).install(db)
+    }
+
     package func install(_ db: Database) throws {
         try Self.remove(db, id: id)
         try StoreSchema.set(.format, to: StoreSchema.format, db)
@@ -132,7 +142,7 @@ package struct CaptureTriggers {
     private func updates(leavesOut: Bool) -> [Trigger] {
         let differences = table.columns.indices.map(difference)
         let differs = anyDifference(differences)
-        let large = leavesOut ? Set(table.columnIndexesThatMayBeLarge) : []
+        let large = leavesOut ? largeColumnIndexes : []
         guard !large.isEmpty else {
             return [trigger("update", "AFTER UPDATE ON \(tableName)\nWHEN \(differs)", [writeUpdate(differences, large: [])])]
         }
@@ -164,13 +174,28 @@ package struct CaptureTriggers {
         ]
     }
 
-    /// - Parameter large: the columns whose large values are left out if they did not change.
+    /// A text that did not change is 1 in the new row, and its bit in the mask is set. No text column has a number. Numbers and columns of
+    /// the key are written as they are, because that costs less than a comparison. Any other value can be stored in a column of type BLOB
+    /// or without a type, so the bit of such a column is set only if it did not change. See `StoreSchema.changesColumns`.
+    ///
+    /// - Parameter large: the columns whose large values are left out if they did not change; then they are 2 in the new row.
     private func writeUpdate(_ differences: [String], large: Set<Int>) -> String {
         var values: [(String, String)] = []
+        func isCompared(_ columnIndex: Int) -> Bool {
+            !table.primaryKey.contains(columnIndex) && (table.columns[columnIndex].affinity == .text || large.contains(columnIndex))
+        }
         for mask in 0..<StoreSchema.maskCount(differences.count) {
             let first = mask * StoreSchema.columnsPerMask
-            let bits = differences[first...].prefix(StoreSchema.columnsPerMask).enumerated().map { "(\($1)) << \($0)" }
-            values.append(("m\(mask)", SQL.balanced(bits.map { "(\($0))" }, operator: "|")))
+            var constant = StoreSchema.unchangedAreMarked
+            var terms: [String] = []
+            for columnIndex in first..<min(first + StoreSchema.columnsPerMask, differences.count) where isCompared(columnIndex) {
+                if table.columns[columnIndex].affinity == .text {
+                    constant |= 1 << Int64(columnIndex - first)
+                } else {
+                    terms.append("((NOT (\(differences[columnIndex]))) << \(columnIndex - first))")
+                }
+            }
+            values.append(("m\(mask)", SQL.balanced(["\(constant)"] + terms, operator: "|")))
         }
         values += rowid("o", "OLD") + rowid("n", "NEW")
         func isLarge(_ column: DeclaredTable.Column) -> String { "length(OLD.\(SQL.quote(column.name))) > \(largeValue)" }
@@ -181,9 +206,9 @@ package struct CaptureTriggers {
         }
         values += table.columns.enumerated().map { columnIndex, column in
             let new = "NEW.\(SQL.quote(column.name))"
-            if table.primaryKey.contains(columnIndex) { return ("n\(columnIndex)", new) }
-            let leftOut = large.contains(columnIndex) ? " WHEN \(isLarge(column)) THEN 1" : ""
-            return ("n\(columnIndex)", "CASE WHEN \(differences[columnIndex]) THEN \(new)\(leftOut) END")
+            guard isCompared(columnIndex) else { return ("n\(columnIndex)", new) }
+            let unchanged = large.contains(columnIndex) ? "WHEN \(isLarge(column)) THEN 2 ELSE 1" : "ELSE 1"
+            return ("n\(columnIndex)", "CASE WHEN \(differences[columnIndex]) THEN \(new) \(unchanged) END")
         }
         return write(.update, values)
     }

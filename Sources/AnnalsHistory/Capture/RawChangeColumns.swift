@@ -59,8 +59,11 @@ struct RawChangeColumns {
             if isByRowid { change.oldRowid = row.integer(Self.oldRowid) }
         }
         if operation != .delete {
-            change.new = change.old.map { updated($0, row) } ?? values(row, from: firstNew)
-            if let old = change.old { change.leftOut = leftOut(old, row) }
+            if let old = change.old {
+                (change.new, change.leftOut) = updated(old, row)
+            } else {
+                change.new = values(row, from: firstNew)
+            }
             if isByRowid { change.newRowid = row.integer(Self.newRowid) }
         } else {
             // A delete needs no mask, so m0 holds the id of the change that it precedes.
@@ -76,8 +79,25 @@ struct RawChangeColumns {
         (first..<first + count).map { row.value($0) }
     }
 
-    /// An update holds only the changed values of the new row. The masks say which columns changed.
-    private func updated(_ old: [Value], _ row: some RawChangeRow) -> [Value] {
+    /// The new row of an update, and the indices of the values that it left out. Both rows have NULL there.
+    private func updated(_ old: [Value], _ row: some RawChangeRow) -> (new: [Value], leftOut: [Int]) {
+        guard row.integer(firstMask) & StoreSchema.unchangedAreMarked != 0 else { return withChanged(old, row) }
+        var new = values(row, from: firstNew)
+        var leftOut: [Int] = []
+        for columnIndex in beside where isMarked(columnIndex, row) {
+            switch new[columnIndex] {
+            case .integer(1): new[columnIndex] = old[columnIndex]
+            case .integer(2):
+                new[columnIndex] = .null
+                leftOut.append(columnIndex)
+            default: continue
+            }
+        }
+        return (new, leftOut)
+    }
+
+    /// The form in which the masks have the changed columns.
+    private func withChanged(_ old: [Value], _ row: some RawChangeRow) -> (new: [Value], leftOut: [Int]) {
         var new = old
         for mask in 0..<maskCount {
             var bits = UInt64(bitPattern: row.integer(firstMask + mask))
@@ -87,17 +107,14 @@ struct RawChangeColumns {
                 bits &= bits - 1
             }
         }
-        return new
+        let leftOut = beside.filter { columnIndex in
+            old[columnIndex].isNull && !row.isNull(firstNew + columnIndex) && !isMarked(columnIndex, row)
+        }
+        return (new, leftOut)
     }
 
-    /// Indices of the values that an update left out. A column that an update did not change is NULL in the new row, or 1 if its
-    /// old value was left out.
-    private func leftOut(_ old: [Value], _ row: some RawChangeRow) -> [Int] {
-        var indices: [Int] = []
-        for columnIndex in beside where old[columnIndex].isNull && !row.isNull(firstNew + columnIndex) {
-            if !StoreSchema.isMarked(columnIndex, mask: { row.integer(firstMask + $0) }) { indices.append(columnIndex) }
-        }
-        return indices
+    private func isMarked(_ columnIndex: Int, _ row: some RawChangeRow) -> Bool {
+        StoreSchema.isMarked(columnIndex) { row.integer(firstMask + $0) }
     }
 
     // MARK: Encoding

@@ -82,7 +82,7 @@ package struct TableRepair {
         try FilledColumns.save(fills(of: definition), of: new.id, db)
         try RepairedTableNames(db, table, isContinued: isContinued)?.give(to: new)
         if isContinued { try saveContinuation(by: new.id, Array(table.columns.indices)) }
-        try CaptureTriggers(db, table: definition, id: new.id).install(db)
+        try CaptureTriggers.install(db, table: definition, id: new.id)
         report.findings.append(.columnsChanged(table: definition.name, oldID: table.id, newID: new.id))
         let filled = try added.filter { try !holdsDefault($0, in: definition) }
         if !isContinued {
@@ -151,7 +151,7 @@ package struct TableRepair {
             try saveContinuation(by: list.id, table.columns.map(definition.columnIndex))
             try RepairedTableNames(db, table, isContinued: false)?.give(to: list)
         }
-        try CaptureTriggers(db, table: definition, id: list.id).install(db)
+        try CaptureTriggers.install(db, table: definition, id: list.id)
         return try TrackedTable.fetchAll(db).first { $0.id == list.id }.map { ($0, !definition.takesRows(of: old)) }
     }
 

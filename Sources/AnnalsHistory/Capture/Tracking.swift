@@ -136,7 +136,7 @@ public enum Tracking {
             let columns = try names.columns(table.columns, of: first, known: table.columns.map { _ in nil }, before: nil)
             try CanonicalNames.set(CanonicalNames.Names(table: first, columns: columns), of: table, db)
         }
-        try CaptureTriggers(db, table: definition, id: table.id).install(db)
+        try CaptureTriggers.install(db, table: definition, id: table.id)
         return table
     }
 

@@ -183,6 +183,7 @@ package enum TransactionRecorder {
             if !drift.gaps.isEmpty { try UnverifiedRows.note(db) }
             try environment.didRecord(db, info, number)
         }
+        for span in spans { try LargeColumns.look(db, span.table, span.ids) }
         return (newest, drift)
     }
 

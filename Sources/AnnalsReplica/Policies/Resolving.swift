@@ -149,7 +149,8 @@ package struct Resolving {
         guard let row = try deletedRow(key) else {
             let name = ManualEdit.text(key, table.primaryKey.map { table.columns[$0].name })
             throw AnnalsError(
-                .usage, operation: "resolve", "the row \(name) of \(table.name) no longer exists, and history no longer has its other columns",
+                .usage, operation: "resolve",
+                "the row \(name) of \(table.name) no longer exists, and history no longer has its other columns",
                 hint: "Nothing was changed. Insert it again with plain SQL; conflicts(limit:) returns the recorded values",
                 commandHint: "Nothing was changed. Insert it again with plain SQL; annals conflicts shows the recorded values")
         }

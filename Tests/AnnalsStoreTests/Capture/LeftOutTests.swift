@@ -185,6 +185,54 @@ import Testing
         #expect(try RowDump(path: file.path("replayed.db")) == before)
     }
 
+    @Test func `a text column that gets its first large value is noticed when the change is recorded`() throws {
+        let file = try file(
+            "CREATE TABLE doc(id INTEGER PRIMARY KEY, name TEXT, body TEXT, n INTEGER, x); INSERT INTO doc VALUES(1, 'a', '', 0, 0)")
+        try file.managed("UPDATE doc SET n = 1")
+        try file.external("UPDATE doc SET body = hex(zeroblob(50000))")
+        try file.managed("UPDATE doc SET n = 2")
+        #expect(try bytes(file, after: 2) < 100)
+        let change = try #require(try file.changes(3).first)
+        #expect(change.columns.map(\.name) == ["n"])
+        let trigger = "SELECT sql FROM sqlite_master WHERE name = 'annals_1_update'"
+        let text = try file.queue.read { try String.fetchOne($0, sql: trigger) } ?? ""
+        #expect(text.contains("length(OLD.\"body\")") && !text.contains("length(OLD.\"name\")"))
+        #expect(try file.findings() == [])
+    }
+
+    @Test func `values that mean an unchanged value in a raw change are told apart from the same values in rows`() throws {
+        let file = try file(
+            """
+            CREATE TABLE doc(id INTEGER PRIMARY KEY, t TEXT, c TEXT COLLATE NOCASE, i INTEGER, r REAL, b, x TEXT);
+            INSERT INTO doc(id) VALUES(1); INSERT INTO doc(id, x) VALUES(2, hex(zeroblob(5000)));
+            """)
+        let values = ["NULL", "1", "2", "'1'", "'a'", "'A'", "''", "x'01'", "1.5", "9223372036854775807", "hex(zeroblob(700))"]
+        for column in ["t", "c", "i", "r", "b", "x"] {
+            for old in values {
+                for new in values {
+                    try file.external("UPDATE doc SET t = NULL, c = NULL, i = NULL, r = NULL, b = NULL; UPDATE doc SET \(column) = \(old)")
+                    let before = try file.rows()
+                    let number = try file.external("UPDATE doc SET \(column) = \(new)")
+                    let after = try file.rows()
+                    guard let number else {
+                        #expect(before == after, "\(column): \(old) to \(new)")
+                        continue
+                    }
+                    let changes = try file.changes(number)
+                    let rows = try file.queue.read { db in
+                        try Row.fetchAll(db, sql: "SELECT \(column) AS value, ? AS old FROM doc ORDER BY id", arguments: [old])
+                    }
+                    #expect(changes.count == rows.count, "\(column): \(old) to \(new)")
+                    for (change, row) in zip(changes, rows) {
+                        #expect(change.columns.map(\.name) == [column], "\(column): \(old) to \(new)")
+                        #expect(change.columns.first?.new?.databaseValue == row["value"], "\(column): \(old) to \(new)")
+                    }
+                }
+            }
+        }
+        #expect(try file.findings() == [])
+    }
+
     @Test func `a tuple of which the large half stayed stands for the whole table`() throws {
         let rules = FootprintRules(
             table: "t", key: .init(columnIndexes: [0], columns: [.init(name: "id", affinity: .integer)]),
