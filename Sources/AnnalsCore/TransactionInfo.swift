@@ -16,6 +16,9 @@ package struct TransactionInfo: Hashable, Sendable {
         case external = 1
         /// A schema change.
         case migration = 2
+        /// A write through Annals that gives rows back earlier values: a revert, a restore or a resolved conflict. If two replicas insert
+        /// the same deleted row again, the rows are one.
+        case undo = 3
     }
 
     package init(

@@ -26,6 +26,45 @@ struct RebasedRevertTests {
         return numbers
     }
 
+    @Test(arguments: [true, false])
+    func `a deleted row that two replicas restore is one row, and so are its children`(isReverted: Bool) async throws {
+        let world = try await SyncedStores(
+            replicas: 2,
+            schema: """
+                CREATE TABLE bill(id INTEGER PRIMARY KEY, name TEXT);
+                CREATE TABLE line(id INTEGER PRIMARY KEY, bill INTEGER REFERENCES bill(id) ON DELETE CASCADE, what TEXT);
+                INSERT INTO bill VALUES(1, 'Ann'), (2, 'Bob'); INSERT INTO line VALUES(7, 2, 'tea'), (8, 2, 'cake');
+                """)
+        let point = try await world.stores[1].latestToken()
+        try world.outside(0, "PRAGMA foreign_keys = ON; DELETE FROM bill WHERE id = 2")
+        try await world.settle()
+        for (index, store) in world.stores.enumerated() {
+            let number = try await store.latestToken().number
+            if index == 1, !isReverted { try await store.restore(to: point) } else { try await store.revert(transaction: number) }
+            world.clock.advance(.seconds(1))
+        }
+        try await world.stores[1].write { db in try db.execute(sql: "UPDATE line SET what = 'scone' WHERE id = 8") }
+        try await world.settle()
+        for index in 0..<2 {
+            #expect(try await world.rows(index, "SELECT id FROM bill") == [[1], [2]].map { $0.map(\.databaseValue) })
+            let lines = try await world.rows(index, "SELECT id || ' ' || bill || ' ' || what FROM line")
+            #expect(lines == [["7 2 tea".databaseValue], ["8 2 scone".databaseValue]])
+            #expect(try await world.stores[index].conflicts().isEmpty)
+            #expect(try await world.stores[index].verify() == [])
+        }
+    }
+
+    @Test func `a row that another program inserted under a restored row's key is another row`() async throws {
+        let world = try await SyncedStores(
+            replicas: 2, schema: "CREATE TABLE a(id INTEGER PRIMARY KEY, y); INSERT INTO a VALUES(1, 1), (2, 'x')")
+        try world.outside(0, "DELETE FROM a WHERE id = 2")
+        try await world.settle()
+        try await world.stores[1].revert(transaction: world.stores[1].latestToken().number)
+        try world.outside(0, "INSERT INTO a VALUES(2, 'x')")
+        try await world.settle()
+        #expect(try await world.rows(1, "SELECT y FROM a WHERE id > 1") == [["x".databaseValue], ["x".databaseValue]])
+    }
+
     @Test(arguments: [true, false]) func `the values that the rebase found are restored`(isByAuthor: Bool) async throws {
         let world = try await world()
         let number = try #require(try await numbers(world.stores[1], HistoryRequest().authors("bob")).first)

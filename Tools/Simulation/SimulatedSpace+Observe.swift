@@ -49,7 +49,7 @@ extension SimulatedSpace {
         var own = 0
         for recorded in now.recorded {
             switch TransactionOrigin(rawValue: recorded.origin) {
-            case .local:
+            case .local, .undo:
                 own += 1
                 try ledger.add(intent(replica, recorded, before.rows, now.rows))
             case .external where replica.mayHoldUnseen:

@@ -52,8 +52,15 @@ struct TrackCommand: AsyncParsableCommand {
                 TrackingPrint.json(argument.store, report).adding(["references": .array(suggestions.map { ReferenceText.json($0) })]))
         } else {
             for line in TrackingPrint.lines(report, console.style) { console.print(line) }
+            if !dryRun, report.tables.contains(where: Self.isNew), try await store.replicaState() != nil {
+                console.print("The next sync sends the rows of the newly tracked tables, because the store is in a space.")
+            }
             for suggestion in suggestions { console.print(PrintableText.of(ReferenceText.remark(suggestion))) }
         }
+    }
+
+    private static func isNew(_ table: TrackingReport.Table) -> Bool {
+        if case .tracked = table.outcome { true } else { false }
     }
 
     /// Throws if a named table cannot be tracked, or if no table can. Then nothing is changed.

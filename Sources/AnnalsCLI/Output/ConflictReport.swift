@@ -51,10 +51,10 @@ enum ConflictReport {
             let time = when.map { style(.dim, "  \(Timestamp.text($0))\(who ?? "")") } ?? ""
             lines.append((isWinner ? style(.green, text) : text) + time)
         }
-        if let sum = RefusedSum(entry) {
-            let applied = line.conflict.resolution == nil ? "the change by \(sum.changeText) was not applied" : "resolved"
-            let refused = "refused by a constraint: \(applied)"
-            lines.append("    \(pad("sum")) \(RowText.row([sum.sum], [sum.column]))  \(refused)")
+        if !line.sums.isEmpty {
+            let applied = line.conflict.resolution == nil ? notApplied(line.sums) : "resolved"
+            let why = entry.kind == .check && entry.policy == "sum" ? "refused by a constraint: " : ""
+            lines.append("    \(pad("sum")) \(sumText(line.sums))  \(why)\(applied)")
         }
         return lines
     }
@@ -64,10 +64,14 @@ enum ConflictReport {
         let entry = line.conflict.entry
         let columns = disputed(line)
         let row = "\(PrintableText.of(entry.table)) \(RowText.key(entry.key, line.layout))"
-        if let sum = RefusedSum(entry), columns.count == 1 {
-            let gives = "sum gives \(RowText.row([sum.sum], [sum.column])), which a constraint refuses"
-            let change = "the change of \(PrintableText.of(sum.column)) by \(sum.changeText)"
-            return "\(row): \(change) was not applied: \(gives)"
+        if !line.sums.isEmpty, entry.kind == .check, entry.policy == "sum" {
+            let gives = "sum gives \(sumText(line.sums)), which a constraint refuses"
+            let others = columns.indices.filter { index in !line.sums.contains { $0.column == columns[index] } }
+            let rest = others.compactMap { index in
+                entry.incoming.flatMap { $0.indices.contains(index) ? RowText.row([$0[index]], [columns[index]]) : nil }
+            }
+            return "\(row): \(notApplied(line.sums)): \(gives)"
+                + (rest.isEmpty ? "" : "; \(rest.joined(separator: ", ")) was not kept, because it is a change of the same row")
         }
         func text(_ side: JournalEntry.Side) -> String {
             let values = side == .stored ? entry.stored : entry.incoming
@@ -78,6 +82,13 @@ enum ConflictReport {
             return "\(row): \(text(.incoming)) was not inserted (\(why))"
         }
         return "\(row): \(text(entry.winner.other)) was not kept, \(text(entry.winner)) was (\(why))"
+    }
+
+    private static func sumText(_ sums: [RefusedSum]) -> String { RowText.row(sums.map(\.sum), sums.map(\.column)) }
+
+    private static func notApplied(_ sums: [RefusedSum]) -> String {
+        let changes = sums.map { "of \(PrintableText.of($0.column)) by \($0.changeText)" }.joined(separator: " and ")
+        return sums.count == 1 ? "the change \(changes) was not applied" : "the changes \(changes) were not applied"
     }
 
     private static func renumbered(_ line: NamedConflict, _ key: String, _ style: Style) -> String {

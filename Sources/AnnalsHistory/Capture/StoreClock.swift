@@ -49,7 +49,9 @@ package enum TransactionOrigin: Int, Hashable, Sendable, CaseIterable {
     case imported = 3
     /// Outbox transactions, rebased onto pulled entries.
     case rebase = 4
+    /// A revert, a restore or a resolved conflict. People see it as `local`.
+    case undo = 5
 
     /// The origins of the store's own transactions, which go to the outbox.
-    package static let own: [TransactionOrigin] = [.local, .external, .migration]
+    package static let own: [TransactionOrigin] = [.local, .external, .migration, .undo]
 }

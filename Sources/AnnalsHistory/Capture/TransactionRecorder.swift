@@ -228,7 +228,19 @@ extension TransactionOrigin {
             case .local: .local
             case .external: .external
             case .migration: .migration
+            case .undo: .undo
             }
+    }
+
+    /// The origin of an own transaction in the log; nil for one that is not own.
+    package var inLog: TransactionInfo.Origin? {
+        switch self {
+        case .local: .local
+        case .external: .external
+        case .migration: .migration
+        case .undo: .undo
+        case .imported, .rebase: nil
+        }
     }
 }
 

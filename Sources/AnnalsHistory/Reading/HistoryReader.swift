@@ -110,7 +110,7 @@ public final class HistoryReader {
 
     private func decode(_ origin: TransactionOrigin, _ row: GRDB.Row) throws -> HistoryTransaction.Origin {
         switch origin {
-        case .local: return .local
+        case .local, .undo: return .local
         case .external: return .external
         case .migration: return .migration
         case .rebase: return .rebase

@@ -53,7 +53,7 @@ public struct HistoryOriginFilter: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    public static let local = Self(rawValue: 1 << TransactionOrigin.local.rawValue)
+    public static let local = Self(rawValue: 1 << TransactionOrigin.local.rawValue | 1 << TransactionOrigin.undo.rawValue)
     public static let external = Self(rawValue: 1 << TransactionOrigin.external.rawValue)
     public static let migration = Self(rawValue: 1 << TransactionOrigin.migration.rawValue)
     public static let imported = Self(rawValue: 1 << TransactionOrigin.imported.rawValue)

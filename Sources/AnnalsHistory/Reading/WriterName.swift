@@ -29,7 +29,7 @@ package struct WriterName: Hashable, Sendable {
         var terms = ["author IS ?"]
         var arguments: StatementArguments = [name]
         if isOwn {
-            let origins = [TransactionOrigin.local, .external, .migration].map { String($0.rawValue) }
+            let origins = TransactionOrigin.own.map { String($0.rawValue) }
             terms.append("author IS NULL AND origin IN (\(origins.joined(separator: ", ")))")
         }
         let others = replicas.map { Data($0.bytes) }.sorted { $0.lexicographicallyPrecedes($1) }

@@ -6,11 +6,14 @@ package struct WriteMark: Hashable, Sendable {
     package var time: HybridTime
     package var replica: ReplicaID
     package var position: Position
+    /// Whether the transaction gave rows back earlier values; see `TransactionInfo.Origin.undo`.
+    package var isUndo = false
 
-    package init(time: HybridTime, replica: ReplicaID, position: Position) {
+    package init(time: HybridTime, replica: ReplicaID, position: Position, isUndo: Bool = false) {
         self.time = time
         self.replica = replica
         self.position = position
+        self.isUndo = isUndo
     }
 }
 

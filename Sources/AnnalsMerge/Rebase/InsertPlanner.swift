@@ -40,6 +40,9 @@ struct InsertPlanner {
         // A stored row that is set aside in the transaction's favour is another row still: its number is not free.
         let isSetAside = state.foundNames[table.keyName(of: row)].map { state.rows[$0].end == .setAside } ?? false
         guard try isSetAside || state.occupant(of: row, in: table) != nil else { return }
+        if !isSetAside, state.transaction.info.origin == .undo, isInsertedByUndo(table.keyName(of: row)) {
+            return try joinIfTaken(index, number)
+        }
         var tries = 0
         repeat {
             row[columnIndex] = .integer(try unusedKey(index, table, wanted, tries))
@@ -48,6 +51,12 @@ struct InsertPlanner {
         state.outcomes[index].renumbered = (.integer(wanted), row[columnIndex])
         state.outcomes[index].requested[columnIndex].new = row[columnIndex]
         state.rows[number].after = row
+    }
+
+    /// Whether another replica's undo inserted the row that has a key. Both have restored the row that had the key before.
+    private func isInsertedByUndo(_ name: CandidateKey) -> Bool {
+        guard case .row(let id) = state.context.rowIdentities.occupant(of: name) else { return false }
+        return state.context.rowIdentities[id].insertedBy?.isUndo ?? false
     }
 
     /// The next number that no row ever had. If a row had the last number of all, which any writer may give it, it is one

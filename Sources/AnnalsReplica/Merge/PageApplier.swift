@@ -376,7 +376,8 @@ package struct PageApplier {
     ) throws -> (changes: Int, journal: JournalGrowth, id: TransactionID) {
         let info = try content.info()
         let mark = session.historyMark()
-        let writer = WriteMark(time: info.time.clamped(toReceipt: receivedAt), replica: replica, position: position)
+        let time = info.time.clamped(toReceipt: receivedAt)
+        let writer = WriteMark(time: time, replica: replica, position: position, isUndo: info.origin == .undo)
         var applier = EntryApplier(session: session, direction: .forward, position: position)
         session.checks.position = position
         if let notes { applier.observe = notes.note }

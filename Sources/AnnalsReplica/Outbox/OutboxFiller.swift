@@ -109,7 +109,7 @@ package struct OutboxFiller {
         let info = try TransactionInfo(
             id: id, time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")),
             author: row.value("author"), replicaName: name, contextName: row.value("context"),
-            origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
+            origin: origin.inLog ?? .local)
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
         var highest: [String: Int64] = [:]

@@ -18,7 +18,7 @@ package enum UnsettledReferences {
     package static func note(_ db: Database, _ info: TransactionInfo, _ number: Int64, tables: () throws -> TrackedTables) throws {
         guard try StoreSchema.isReplica(db) else { return }
         let tables = try tables()
-        let isChecked = info.origin == .local && annals_sqlite_foreign_keys(db.sqliteConnection) == 1
+        let isChecked = [.local, .undo].contains(info.origin) && annals_sqlite_foreign_keys(db.sqliteConnection) == 1
         if isChecked, !tables.hasUncheckedCircles { return }
         guard tables.entries.contains(where: { !$0.definition.references.isEmpty }) else { return }
         let session = MergeSession(db, registry: tables)

@@ -17,26 +17,15 @@ package struct RefusedSum: Hashable, Sendable {
         }
     }
 
-    /// nil for any other conflict, and if more than one column can be the one with the policy.
-    package init?(_ entry: JournalEntry) {
-        guard entry.kind == .check, entry.policy == "sum", let base = entry.base, let stored = entry.stored, let incoming = entry.incoming,
-            entry.columns.count == base.count, base.count == stored.count, base.count == incoming.count
-        else { return nil }
-        let sums = entry.columns.indices.compactMap { index in
-            base[index] == stored[index] ? nil : Self.of(entry.columns[index], base[index], stored[index], incoming[index])
-        }
-        guard let only = sums.first, sums.count == 1 else { return nil }
-        self = only
-    }
-
-    /// The change of a column that the space sums; nil if the incoming side did not change it. Another change of the transaction
-    /// may have been the reason why it was not applied.
-    package init?(_ entry: JournalEntry, column: String) {
+    /// The changes of columns that the space sums, in a conflict whose stored side stays. A constraint refused one of the sums, or another
+    /// change of the transaction was the reason.
+    package static func all(_ entry: JournalEntry, isSummed: (_ column: String) -> Bool) -> [RefusedSum] {
         guard let base = entry.base, let stored = entry.stored, let incoming = entry.incoming,
-            let index = entry.columns.firstIndex(of: column), [base, stored, incoming].allSatisfy({ index < $0.count }),
-            let sum = Self.of(column, base[index], stored[index], incoming[index])
-        else { return nil }
-        self = sum
+            [base, stored, incoming].allSatisfy({ $0.count == entry.columns.count })
+        else { return [] }
+        return entry.columns.indices.compactMap { index in
+            isSummed(entry.columns[index]) ? of(entry.columns[index], base[index], stored[index], incoming[index]) : nil
+        }
     }
 
     private static func of(_ column: String, _ base: Value, _ stored: Value, _ incoming: Value) -> RefusedSum? {

@@ -102,7 +102,10 @@ package struct Resolving {
     /// The columns to write; nil if the row is to be deleted.
     private func decided(_ side: JournalEntry.Side?, _ values: [String: Value]) throws -> [String: Value]? {
         guard let side else { return values }
-        if side == .incoming, let sum = change(without: values) { throw isDifference(sum) }
+        if side == .incoming {
+            let sums = changes(without: values)
+            if !sums.isEmpty { throw isDifference(sums) }
+        }
         guard let row = side == .stored ? entry.stored : entry.incoming else { return values.isEmpty ? nil : values }
         let columns = entry.columns.isEmpty ? table.columns.map(\.name) : entry.columns
         guard columns.count == row.count else { throw outdated }
@@ -110,21 +113,21 @@ package struct Resolving {
         return decided.merging(values) { $1 }
     }
 
-    /// A change that the space sums, and for which the user gave no value.
-    private func change(without values: [String: Value]) -> RefusedSum? {
-        let changes = [RefusedSum(entry)] + entry.columns.filter(isSummed).map { RefusedSum(entry, column: $0) }
-        return changes.compactMap { $0 }.first { sum in !values.keys.contains { $0.isSameIdentifier(as: sum.column) } }
+    /// The changes that the space sums, and for which the user gave no value.
+    private func changes(without values: [String: Value]) -> [RefusedSum] {
+        RefusedSum.all(entry, isSummed: isSummed).filter { sum in !values.keys.contains { $0.isSameIdentifier(as: sum.column) } }
     }
 
     /// The value of the incoming side was the author's, from before the merge. It would undo every change of the others.
-    private func isDifference(_ sum: RefusedSum) -> AnnalsError {
-        let change = sum.changeText
+    private func isDifference(_ sums: [RefusedSum]) -> AnnalsError {
+        let changes = sums.map { "\($0.column) by \($0.changeText)" }.joined(separator: " and of ")
+        let additions = sums.map { "\($0.changeText) to \($0.column)" }.joined(separator: " and ")
+        let options = sums.map { "--set \($0.column)=VALUE" }.joined(separator: " ")
+        let (a, no) = sums.count == 1 ? ("a change", "no value") : ("the changes", "no values")
         return AnnalsError(
-            .usage, operation: "resolve",
-            "the incoming side of conflict \(conflict.id) is a change of \(sum.column) by \(change), and no value",
-            hint: "Nothing was changed. Add it with an UPDATE in SQL when the constraint allows it, or give the value in setting:",
-            commandHint: "Nothing was changed. When the constraint allows it, add \(change) to \(sum.column) of this row with an UPDATE, "
-                + "or --set \(sum.column)=VALUE")
+            .usage, operation: "resolve", "the incoming side of conflict \(conflict.id) is \(a) of \(changes), and \(no)",
+            hint: "Nothing was changed. Add them with an UPDATE in SQL when the constraint allows it, or give the values in setting:",
+            commandHint: "Nothing was changed. When the constraint allows it, add \(additions) of this row with an UPDATE, or \(options)")
     }
 
     /// The values of a row as its author wrote them, with the current keys of the row and of its parents.
@@ -146,27 +149,41 @@ package struct Resolving {
             guard row.count == columns.count else { throw outdated }
             return Dictionary(zip(columns, followed(columns, row))) { $1 }
         }
-        guard let row = try deletedRow(key) else {
-            let name = ManualEdit.text(key, table.primaryKey.map { table.columns[$0].name })
+        let name = ManualEdit.text(key, table.primaryKey.map { table.columns[$0].name })
+        guard let (row, transaction) = try BlameWalk(self.row.db, table: table.name, key: key).deletedRow() else {
             throw AnnalsError(
                 .usage, operation: "resolve",
                 "the row \(name) of \(table.name) no longer exists, and history no longer has its other columns",
                 hint: "Nothing was changed. Insert it again with plain SQL; conflicts(limit:) returns the recorded values",
                 commandHint: "Nothing was changed. Insert it again with plain SQL; annals conflicts shows the recorded values")
         }
+        guard isMeant(transaction) else {
+            throw AnnalsError(
+                .usage, operation: "resolve",
+                "the row \(name) of \(table.name) no longer exists: transaction \(transaction.number) deleted it, which is not the delete of "
+                    + "conflict \(conflict.id)",
+                hint: "Nothing was changed. If it is the same row, revert transaction \(transaction.number) first",
+                commandHint:
+                    "Nothing was changed. If it is the same row, annals revert \(transaction.number) inserts it again; then resolve "
+                    + "the conflict")
+        }
         return Dictionary(zip(columns, row)) { $1 }
     }
 
-    /// The row as it was when it was deleted, if history has it. A row that had the same key and was deleted later is another one.
-    private func deletedRow(_ key: [Value]) throws -> [Value]? {
-        guard let (row, transaction) = try BlameWalk(row.db, table: table.name, key: key).deletedRow() else { return nil }
-        switch transaction.origin {
-        case .imported(_, let position): return position == entry.storedPosition ? row : nil
-        case .rebase: return row
+    /// Whether a delete is the one of the conflict, or that of a person who resolved it. A row that had the same key and was deleted otherwise
+    /// may be another one.
+    private func isMeant(_ delete: HistoryTransaction) -> Bool {
+        if delete.contextName == Self.contextName { return true }
+        switch delete.origin {
+        case .imported(_, let position): return position == entry.storedPosition
+        case .rebase: return true
         case .local, .external, .migration:
-            return transaction.timestamp.milliseconds(rounded: .toNearestOrAwayFromZero) == entry.storedTime?.milliseconds ? row : nil
+            return delete.timestamp.milliseconds(rounded: .toNearestOrAwayFromZero) == entry.storedTime?.milliseconds
         }
     }
+
+    /// The context of the transactions that resolve conflicts.
+    package static let contextName = "resolve"
 
     /// The values by column name, in the spelling of the table.
     private func named(_ values: [String: Value]) throws -> [String: Value] {

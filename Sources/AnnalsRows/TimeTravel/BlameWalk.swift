@@ -64,6 +64,8 @@ package struct BlameWalk {
                     hint: "Write text that looks like a number as 'text'")
             }
             (values, end, number) = (found.row, found.end, found.number)
+            key = definition.primaryKey.map { values[$0] }
+            if let transaction = try reader.transaction(number) { try noteLastWrites(in: transaction) }
         }
         key = definition.primaryKey.map { values[$0] }
         let asked = key
@@ -99,6 +101,29 @@ package struct BlameWalk {
             return (old, moved ?? .deleted(transaction), number)
         }
         return nil
+    }
+
+    /// The transaction that deleted a row, or gave it another key, may have changed its values before, if it has several commits of other
+    /// programs. `values` has the values from before the transaction, and gets the last ones.
+    private mutating func noteLastWrites(in transaction: HistoryTransaction) throws {
+        if case .imported = transaction.origin { return }
+        let sections = try changes.sections(of: transaction.number)
+        var last: [Value]?
+        for search in searches where last == nil {
+            guard let section = sections.first(where: { $0.layout == search.list }) else { continue }
+            try search.forEachWrite(key, first: section.first, last: section.last) { change, _ in
+                guard let old = change.old, rule.identity(of: old) == identity(key) else { return key }
+                // A change of another row that took the key comes after.
+                if let new = change.new, rule.identity(of: new) == identity(key) { return key }
+                last = old
+                return nil
+            }
+        }
+        guard let last, last.count == values.count else { return }
+        let written = Set(values.indices.filter { last[$0] != values[$0] })
+        values = last
+        for columnIndex in written { writers[columnIndex] = .transaction(transaction) }
+        try noteTimes(of: written, in: transaction)
     }
 
     // MARK: Backward through history

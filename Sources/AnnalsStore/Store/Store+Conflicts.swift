@@ -20,6 +20,8 @@ public struct NamedConflict: Sendable {
     public var storedReplicaName: String?
     /// The name of the replica that wrote the incoming value; nil if this store does not know it.
     public var incomingReplicaName: String?
+    /// The changes of columns with the policy `sum` that were not applied.
+    package var sums: [RefusedSum] = []
 }
 
 /// The names of a space's replicas, as far as a store knows them.
@@ -65,16 +67,22 @@ extension Store {
                 guard try StoreSchema.exists(db) else { throw StoreSchema.noHistory(operation: "conflicts") }
                 guard try StoreSchema.isReplica(db) else { return [] }
                 let lists = try TrackedTable.fetchAll(db)
-                let names = try schema.tables(db).localNames
+                let tables = try schema.tables(db)
+                let names = tables.localNames
+                let policies = try MergePolicies(PolicyTable.load(db, for: tables), over: MergePolicies())
                 let page = try ConflictJournal.page(db, after: after, limit: limit, onlyUnresolved: onlyUnresolved)
                 let sides = try ConflictSides(page, db)
-                return page.map { conflict in
+                return page.map { canonical in
+                    let conflict = canonical.renamed(names)
+                    let columns = policies[conflict.entry.table]
+                    let mayHaveSums = conflict.entry.winner == .stored && [.check, .update].contains(conflict.entry.kind)
+                    let sums = mayHaveSums ? RefusedSum.all(conflict.entry) { columns.policy(ofColumn: $0) == .sum } : []
                     // The newest column list is the last one.
-                    let list = lists.last { $0.first.table.isSameIdentifier(as: conflict.entry.table) }
+                    let list = lists.last { $0.first.table.isSameIdentifier(as: canonical.entry.table) }
                     return NamedConflict(
-                        conflict: conflict.renamed(names), layout: list?.layout, storedAuthor: sides.storedAuthor(of: conflict),
+                        conflict: conflict, layout: list?.layout, storedAuthor: sides.storedAuthor(of: conflict),
                         storedReplicaName: conflict.entry.storedReplica.flatMap { sides.replicas[$0] },
-                        incomingReplicaName: sides.replicas[conflict.name.replica])
+                        incomingReplicaName: sides.replicas[conflict.name.replica], sums: sums)
                 }
             }
         }
@@ -183,7 +191,7 @@ extension Store {
             let side = side ?? (values.isEmpty ? .incoming : nil)
             let policies = try MergePolicies(PolicyTable.load(db, for: tables), over: MergePolicies())[table.definition.name]
             let (_, number) = try TransactionRecorder.managedWrite(
-                db, author: author, contextName: "resolve", step.environment
+                db, author: author, contextName: Resolving.contextName, origin: .undo, step.environment
             ) { db in
                 try Resolving(
                     row: ManualEdit(db: db, table: table.definition, tables: tables), conflict: conflict,

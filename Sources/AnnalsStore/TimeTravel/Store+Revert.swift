@@ -186,7 +186,9 @@ private struct RevertRun: Sendable {
     func write(
         _ reverting: Reverting, context: String, cannot: String, _ operation: String, _ db: Database, _ step: StoreStep
     ) throws -> Int64? {
-        let (_, made) = try TransactionRecorder.managedWrite(db, author: author, contextName: context, step.environment) { _ in
+        let (_, made) = try TransactionRecorder.managedWrite(
+            db, author: author, contextName: context, origin: .undo, step.environment
+        ) { _ in
             try reverting.run()
             guard let left = try reverting.session.untrackedChildren.firstLeft() else { return }
             throw AnnalsError(

@@ -57,6 +57,16 @@ struct BlameTests {
         #expect(transaction.author == "Cy")
     }
 
+    @Test func `a group that changes a row before it deletes it wrote the last values`() throws {
+        let store = try shop()
+        try store.managed("Ann", "INSERT INTO t VALUES(2, 'n', 'm')")
+        try store.external("UPDATE t SET a = 'o' WHERE id = 2; UPDATE t SET a = 'p' WHERE id = 2; DELETE FROM t WHERE id = 2")
+        #expect(try brief(blame(store, "t", .integer(2))) == ["id 2 #1 Ann", "a 'p' #2 external", "b 'm' #1 Ann"])
+        try store.external("UPDATE t SET b = 'z' WHERE id = 1; UPDATE t SET id = 5 WHERE id = 1; UPDATE t SET b = 'zz' WHERE id = 5")
+        #expect(try brief(blame(store, "t", .integer(1))) == ["id 1 before history", "a 'x' before history", "b 'z' #3 external"])
+        #expect(try brief(blame(store, "t", .integer(5))) == ["id 5 #3 external", "a 'x' before history", "b 'zz' #3 external"])
+    }
+
     @Test func `of a deleted row it tells who deleted it and the last values`() throws {
         let store = try shop()
         try store.managed("Ann", "UPDATE t SET a = 'last'")
