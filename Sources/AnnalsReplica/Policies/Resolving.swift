@@ -122,12 +122,12 @@ package struct Resolving {
     private func isDifference(_ sums: [RefusedSum]) -> AnnalsError {
         let changes = sums.map { "\($0.column) by \($0.changeText)" }.joined(separator: " and of ")
         let additions = sums.map { "\($0.changeText) to \($0.column)" }.joined(separator: " and ")
-        let options = sums.map { "--set \($0.column)=VALUE" }.joined(separator: " ")
         let (a, no) = sums.count == 1 ? ("a change", "no value") : ("the changes", "no values")
         return AnnalsError(
             .usage, operation: "resolve", "the incoming side of conflict \(conflict.id) is \(a) of \(changes), and \(no)",
             hint: "Nothing was changed. Add them with an UPDATE in SQL when the constraint allows it, or give the values in setting:",
-            commandHint: "Nothing was changed. When the constraint allows it, add \(additions) of this row with an UPDATE, or \(options)")
+            commandHint: "Nothing was changed. When the constraint allows it, add \(additions) of this row with an UPDATE, "
+                + "or --set the new value of each such column")
     }
 
     /// The values of a row as its author wrote them, with the current keys of the row and of its parents.

@@ -300,8 +300,9 @@ package final class Reverting {
                 .constraint, operation: source.subject.operation,
                 "\(source.subject.cannot): the row \(RevertObstacles.name(table, dangling.child.key)) would have no parent in "
                     + "\(parent)\(more)",
-                hint: "Nothing was changed; change or delete that row first, or revert the transaction that wrote it: "
-                    + "annals blame names it")
+                hint: "Nothing was changed; change or delete that row first, or revert the transaction that wrote it",
+                commandHint: "Nothing was changed; change or delete that row first, or revert the transaction that wrote it: annals blame "
+                    + "names it")
         }
         let missing = [table.name, parent].filter { name in restored.map { !$0.contains { $0.isSameIdentifier(as: name) } } ?? false }
         let hint = missing.isEmpty ? "change the rows that prevent it first" : "name the table \(missing.joined(separator: ", ")) as well"
