@@ -82,15 +82,16 @@ struct RawChangeColumns {
     /// The new row of an update, and the indices of the values that it left out. Both rows have NULL there.
     private func updated(_ old: [Value], _ row: some RawChangeRow) -> (new: [Value], leftOut: [Int]) {
         guard row.integer(firstMask) & StoreSchema.unchangedAreMarked != 0 else { return withChanged(old, row) }
-        var new = values(row, from: firstNew)
+        var new = old
         var leftOut: [Int] = []
-        for columnIndex in beside where isMarked(columnIndex, row) {
-            switch new[columnIndex] {
-            case .integer(1): new[columnIndex] = old[columnIndex]
-            case .integer(2):
+        for columnIndex in 0..<count {
+            let value = row.value(firstNew + columnIndex)
+            switch value {
+            case .integer(1) where isMarked(columnIndex, row): continue
+            case .integer(2) where isMarked(columnIndex, row):
                 new[columnIndex] = .null
                 leftOut.append(columnIndex)
-            default: continue
+            default: new[columnIndex] = value
             }
         }
         return (new, leftOut)
