@@ -102,8 +102,8 @@ package struct CaptureTriggers {
         try TriggerRewriteCheck.note(id, !leavesOut, db)
     }
 
-    /// Whether the installed triggers captured all changes. They may be the current ones, those from before a program added its own
-    /// trigger, or those of a store with format 1.
+    /// Whether the installed triggers captured all changes. They may be the current ones, or those from before a program added its own
+    /// trigger.
     package func arePresent(in installed: InstalledTriggers) -> Bool {
         installed.hold(afterChange(leavesOut: true)) || installed.hold(afterChange(leavesOut: false))
     }

@@ -28,6 +28,9 @@ struct LargeColumns {
         try MetaTable(db).set(name, columnIndexes.sorted().map(String.init).joined(separator: " "))
     }
 
+    /// To be called when the list is removed, because its id can be used again.
+    func forget() throws { try MetaTable(db).remove(name) }
+
     // MARK: When triggers are installed
 
     /// Looks for large values in some of the table's rows, if nobody looked yet.
@@ -56,7 +59,9 @@ struct LargeColumns {
     ///
     /// - Parameter ids: the raw changes that are recorded. A look every few changes is enough.
     static func look(_ db: Database, _ id: Int64, _ ids: ClosedRange<Int64>) throws {
-        guard ids.upperBound <= changesBetweenLooks || ids.lowerBound / changesBetweenLooks != ids.upperBound / changesBetweenLooks,
+        // Most ranges are of one change, so the range before counts too.
+        let before = (ids.lowerBound - 1) / changesBetweenLooks
+        guard ids.upperBound <= changesBetweenLooks || before != ids.upperBound / changesBetweenLooks,
             let list = try TrackedTable.fetch(db, id: id), list.state == .tracked
         else { return }
         let large = LargeColumns(db, id)

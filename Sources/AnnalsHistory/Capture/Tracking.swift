@@ -272,6 +272,7 @@ public enum Tracking {
         try UnknownRows.forget(lists.map(\.id), db)
         for list in lists {
             try CaptureTriggers.remove(db, id: list.id)
+            try LargeColumns(db, list.id).forget()
             try db.execute(
                 sql: """
                     DROP TABLE IF EXISTS main.\(StoreSchema.changesTable(list.id));

@@ -150,7 +150,8 @@ package struct Resolving {
             return Dictionary(zip(columns, followed(columns, row))) { $1 }
         }
         let name = ManualEdit.text(key, table.primaryKey.map { table.columns[$0].name })
-        guard let (row, transaction) = try BlameWalk(self.row.db, table: table.name, key: key).deletedRow() else {
+        var walk = try BlameWalk(self.row.db, table: table.name, key: key)
+        guard let (row, transaction) = try walk.deletedRow() else {
             throw AnnalsError(
                 .usage, operation: "resolve",
                 "the row \(name) of \(table.name) no longer exists, and history no longer has its other columns",

@@ -84,9 +84,11 @@ package struct BlameWalk {
 
     /// The last row with the key, and the transaction that deleted it; nil if history does not have them, or if the row got another
     /// key. Called only if no row has the key now.
-    package func deletedRow() throws -> (row: [Value], by: HistoryTransaction)? {
+    package mutating func deletedRow() throws -> (row: [Value], by: HistoryTransaction)? {
         guard let found = try findEnd(), case .deleted(let transaction) = found.end else { return nil }
-        return (found.row, transaction)
+        values = found.row
+        try noteLastWrites(in: transaction)
+        return (values, transaction)
     }
 
     private func findEnd() throws -> (row: [Value], end: Blame.End, number: Int64)? {

@@ -151,7 +151,7 @@ import Testing
         let file = try file()
         try file.queue.write { db in
             let table = try #require(try SchemaReader(db).table("doc"))
-            // A table that a program's own trigger writes has capture triggers that leave nothing out. Those of format 1 are the same.
+            // A table that a program's own trigger writes has capture triggers that leave nothing out, like those of format 1.
             try db.execute(sql: "CREATE TRIGGER stamps AFTER DELETE ON doc BEGIN UPDATE doc SET n = 0 WHERE 0; END")
             try CaptureTriggers(db, table: table, id: 1).install(db)
             try db.execute(sql: "DROP TRIGGER stamps")
@@ -197,6 +197,17 @@ import Testing
         let trigger = "SELECT sql FROM sqlite_master WHERE name = 'annals_1_update'"
         let text = try file.queue.read { try String.fetchOne($0, sql: trigger) } ?? ""
         #expect(text.contains("length(OLD.\"body\")") && !text.contains("length(OLD.\"name\")"))
+        #expect(try file.findings() == [])
+    }
+
+    @Test func `a first large value among commits of one row is noticed too`() throws {
+        let file = try file(
+            "CREATE TABLE doc(id INTEGER PRIMARY KEY, name TEXT, body TEXT, n INTEGER, x); INSERT INTO doc VALUES(1, 'a', '', 0, 0)")
+        for number in 1...40 { try file.managed("UPDATE doc SET n = \(number)") }
+        try file.external("UPDATE doc SET body = hex(zeroblob(5000))")
+        for number in 1...16 { try file.managed("UPDATE doc SET n = -\(number)") }
+        try file.managed("UPDATE doc SET n = 0")
+        #expect(try bytes(file, after: 57) < 100)
         #expect(try file.findings() == [])
     }
 
