@@ -13,6 +13,7 @@ public struct UntrackedReference: Hashable, Sendable {
     public var parent: String
     public var parentColumns: [String]
     package var onDelete: DeclaredTable.ForeignKeyAction
+    package var onUpdate: DeclaredTable.ForeignKeyAction
 
     /// The references of all tables, sorted by table name. If there are none, this takes one query.
     package static func fetchAll(_ db: Database, tracked names: [String]) throws -> [UntrackedReference] {
@@ -34,7 +35,8 @@ public struct UntrackedReference: Hashable, Sendable {
             table.foreignKeys.filter { tracked.contains($0.parentTable.foldedIdentifier) && $0.columns.count == $0.parentColumns.count }.map
             {
                 UntrackedReference(
-                    table: table.name, columns: $0.columns, parent: $0.parentTable, parentColumns: $0.parentColumns, onDelete: $0.onDelete)
+                    table: table.name, columns: $0.columns, parent: $0.parentTable, parentColumns: $0.parentColumns, onDelete: $0.onDelete,
+                    onUpdate: $0.onUpdate)
             }
         }
     }

@@ -44,6 +44,7 @@ package struct EntryApplier {
     /// Applies a transaction in parts. Each pass reads all parts.
     @discardableResult
     package func apply(_ content: TransactionParts) throws -> Int {
+        session.untrackedChildren.beginStep()
         var displaced: [Displaced] = []
         // Outbox transactions have only the columns of this store.
         let kept = direction == .forward ? session.kept.map(DeferredChanges.init) : nil

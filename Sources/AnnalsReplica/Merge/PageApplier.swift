@@ -239,7 +239,7 @@ package struct PageApplier {
         let info = TransactionInfo(id: identities.next(), time: now, author: author, contextName: "rebase")
         let number = try TransactionRecorder.record(db, spans: spans, info: info, origin: .rebase, process: process, replica: state.replica)
         try RenumberedRows.note(db, renamed, in: number)
-        try session.untrackedChildren.follow(renamed)
+        session.untrackedChildren.follow(renamed)
     }
 
     // MARK: Apply

@@ -30,6 +30,7 @@ struct RebaseWriter {
     // MARK: The plan
 
     private func write(_ plan: RebasePlan) throws {
+        session.untrackedChildren.beginStep()
         for row in plan.deleted {
             guard let before = row.before else { continue }
             let table = try rows.rowTable(row.table)
@@ -112,6 +113,7 @@ struct RebaseWriter {
     }
 
     private func perform(_ effect: ForeignKeyEffect, on row: [Value], in table: RowTable) throws {
+        session.untrackedChildren.beginStep()
         if let new = effect.new {
             try change(row, to: new, in: table, effect)
         } else {

@@ -42,12 +42,18 @@ package final class ReferenceChecks {
 
     package func noteChanged(_ table: RowTable, old: [Value], new: [Value]) throws {
         try noteChild(table, new, changedFrom: old)
-        if table.isReferenced, table.referencedColumnIndexes.contains(where: { old[$0] != new[$0] }) { noteGone(table, old) }
+        guard table.isReferenced, table.referencedColumnIndexes.contains(where: { old[$0] != new[$0] }) else { return }
+        session.untrackedChildren.noteMoved(table, from: old, to: new)
+        noteGoneParent(table, old)
     }
 
     package func noteGone(_ table: RowTable, _ row: [Value]) {
         guard table.isReferenced else { return }
         session.untrackedChildren.noteGone(table, row)
+        noteGoneParent(table, row)
+    }
+
+    private func noteGoneParent(_ table: RowTable, _ row: [Value]) {
         guard wholeParents[table.name] == nil else { return }
         if goneParents.count >= ApplyLimits.pendingReferences {
             for parent in goneParents.keys { wholeParents.updateValue(position, forKey: parent.reference.table) }
@@ -71,6 +77,9 @@ package final class ReferenceChecks {
     package func dangling() throws -> [Dangling] {
         try danglingByEntry().keys.sorted(by: Self.precedes)
     }
+
+    /// Whether the child of a dangling reference was written, and not only its parent removed.
+    package func isWritten(_ dangling: Dangling) -> Bool { suspects[dangling] != nil }
 
     /// The first of `dangling()`, and the log entry that left it dangling.
     package func firstDangling() throws -> (Dangling, Position?)? {

@@ -6,37 +6,50 @@ import GRDB
 
 /// Keeps the references of untracked rows to tracked rows valid during a merge (law 4).
 ///
-/// Untracked rows are local and are not in the space. So they follow a parent that gets another key. If a parent is deleted, the
-/// action of their foreign key is done. If the action cannot be done, the pull is refused.
+/// Untracked rows are local and are not in the space. So they follow a parent that gets another key, also if another replica changed the
+/// key. Only if the foreign key has ON UPDATE SET NULL, a key that was changed, and not renumbered, ends the reference. If a parent is deleted, the action of their foreign key is done. If it cannot be
+/// done, the pull is refused.
 package final class UntrackedChildren {
     /// The session owns this object.
     private unowned let session: MergeSession
-    /// Tuples of parents that untracked foreign keys refer to, and that may be gone.
-    private var gone: [UntrackedReference: Set<[Value]>] = [:]
+    private var parents: [UntrackedReference: ReferencedParents] = [:]
 
     init(session: MergeSession) {
         self.session = session
     }
 
-    /// To be called if a row of a tracked table is deleted, or changes in columns that are referenced.
-    package func noteGone(_ table: RowTable, _ row: [Value]) {
+    /// To be called if a row of a tracked table is deleted.
+    package func noteGone(_ table: RowTable, _ row: [Value]) { note(table, row, nil) }
+
+    /// To be called if a row of a tracked table changes in columns that are referenced.
+    package func noteMoved(_ table: RowTable, from old: [Value], to new: [Value]) { note(table, old, new) }
+
+    private func note(_ table: RowTable, _ old: [Value], _ new: [Value]?) {
         for reference in session.registry.untrackedReferences(to: table.name) {
-            let tuple = reference.parentColumns.compactMap { column in table.definition.columnIndex(of: column).map { row[$0] } }
-            guard tuple.count == reference.columns.count, !tuple.contains(where: \.isNull) else { continue }
-            gone[reference, default: []].insert(tuple)
+            func tuple(_ row: [Value]) -> [Value]? {
+                let tuple = reference.parentColumns.compactMap { column in table.definition.columnIndex(of: column).map { row[$0] } }
+                return tuple.count == reference.columns.count && !tuple.contains(where: \.isNull) ? tuple : nil
+            }
+            guard let old = tuple(old) else { continue }
+            parents[reference, default: ReferencedParents()].note(old, new.flatMap(tuple))
         }
     }
 
-    /// Updates the references to rows of this store that got other keys. All keys change at once.
-    package func follow(_ renamings: [RenumberedRows.Renaming]) throws {
+    /// To be called before changes that see the rows as the changes noted before left them: before each transaction. Changes between two
+    /// calls happen at once, so two rows can exchange their keys.
+    package func beginStep() {
+        for reference in parents.keys { parents[reference]?.endStep() }
+    }
+
+    /// Notes rows of this store that a rebase inserted again under other keys.
+    package func follow(_ renamings: [RenumberedRows.Renaming]) {
         for (parent, renamings) in Dictionary(grouping: renamings, by: \.old.table) {
             guard let entry = session.registry.table(named: parent) else { continue }
             let key = entry.definition.primaryKey.map { entry.definition.columns[$0].name }
             for reference in session.registry.untrackedReferences(to: parent) {
                 let columnIndexes = reference.parentColumns.compactMap { column in key.firstIndex { $0.isSameIdentifier(as: column) } }
                 guard columnIndexes.count == reference.columns.count else { continue }
-                try move(
-                    reference,
+                parents[reference, default: ReferencedParents()].noteInsertedAgain(
                     renamings.map { renaming in (columnIndexes.map { renaming.old.key[$0] }, columnIndexes.map { renaming.new.key[$0] }) })
             }
         }
@@ -44,8 +57,6 @@ package final class UntrackedChildren {
 
     /// One statement for all rows, because the old number of one row may be the new number of another.
     private func move(_ reference: UntrackedReference, _ moves: [(old: [Value], new: [Value])]) throws {
-        let moves = moves.filter { $0.old != $0.new }
-        guard !moves.isEmpty else { return }
         try withTuples(reference, moves.map { ($0.old, $0.new) }) { isListed in
             let new = reference.columns.enumerated().map { columnIndex, column in
                 "\(SQL.quote(column)) = (SELECT new\(columnIndex) FROM temp.annals_gone AS gone WHERE \(matches(reference)))"
@@ -54,16 +65,37 @@ package final class UntrackedChildren {
         }
     }
 
-    /// Call it before COMMIT. It does the actions of the foreign keys with deleted parents.
+    /// Call it before COMMIT. Rows follow their parents, and the actions of the foreign keys with deleted parents are done.
     ///
     /// - Throws: `AnnalsError` with code `constraint` if an action cannot be done.
     package func settle() throws {
+        try followMoves()
         try forEachLeft(settle)
-        gone = [:]
+        parents = [:]
     }
 
-    /// The first untracked table with rows that would have no parent.
+    /// Updates the references to rows whose keys were changed. All keys change at once.
+    private func followMoves() throws {
+        beginStep()
+        for reference in session.registry.untrackedReferences {
+            guard let moves = parents[reference]?.takeMoves(), !moves.isEmpty else { continue }
+            let ends = moves.filter { reference.onUpdate == .setNull && !$0.isRenumbered }
+            if !ends.isEmpty {
+                try withTuples(reference, ends.map { ($0.old, []) }) { try setNull(reference, where: $0, "get other keys") }
+            }
+            let others = moves.filter { reference.onUpdate != .setNull || $0.isRenumbered }
+            if !others.isEmpty { try move(reference, others.map { ($0.old, $0.new) }) }
+        }
+    }
+
+    private func setNull(_ reference: UntrackedReference, where condition: String, _ what: String) throws {
+        let sets = reference.columns.map { "\(SQL.quote($0)) = NULL" }.joined(separator: ", ")
+        try run("UPDATE \(table(reference)) SET \(sets) WHERE \(condition)", reference, what)
+    }
+
+    /// Lets rows follow their parents, and returns the first untracked table with rows that would have no parent.
     package func firstLeft() throws -> String? {
+        try followMoves()
         var first: String?
         try forEachLeft { reference, _ in first = first ?? reference.table }
         return first
@@ -72,8 +104,8 @@ package final class UntrackedChildren {
     /// - Parameter visit: Called for each foreign key with rows that have no parent, with an SQL condition that finds these rows.
     private func forEachLeft(_ visit: (UntrackedReference, _ areLeft: String) throws -> Void) throws {
         for reference in session.registry.untrackedReferences {
-            guard let tuples = gone[reference] else { continue }
-            try withTuples(reference, tuples.map { ($0, []) }) { isListed in
+            guard let tuples = parents[reference]?.gone, !tuples.isEmpty else { continue }
+            try withTuples(reference, tuples.keys.map { ($0, []) }) { isListed in
                 let parent = zip(reference.parentColumns, reference.columns).map { "parent.\(SQL.quote($0)) = child.\(SQL.quote($1))" }
                 let hasParent = "SELECT 1 FROM main.\(SQL.quote(reference.parent)) AS parent WHERE \(parent.joined(separator: " AND "))"
                 let areLeft = "\(isListed) AND NOT EXISTS (\(hasParent))"
@@ -88,8 +120,7 @@ package final class UntrackedChildren {
         case .cascade where try !isReferenced(reference.table):
             try run("DELETE FROM \(table(reference)) WHERE \(areLeft)", reference, "are deleted")
         case .setNull:
-            let sets = reference.columns.map { "\(SQL.quote($0)) = NULL" }.joined(separator: ", ")
-            try run("UPDATE \(table(reference)) SET \(sets) WHERE \(areLeft)", reference, "are deleted")
+            try setNull(reference, where: areLeft, "are deleted")
         case .cascade, .setDefault, .noAction, .restrict:
             throw refusal(reference, "are deleted")
         }
@@ -134,7 +165,7 @@ package final class UntrackedChildren {
     private func run(_ sql: String, _ reference: UntrackedReference, _ what: String) throws {
         do {
             try session.db.execute(sql: sql)
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+        } catch let error as DatabaseError where [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode) {
             throw refusal(reference, what)
         }
     }

@@ -296,6 +296,15 @@ package final class Reverting {
         let parent = table.references[dangling.foreignKey].parentTable
         let more = count > 1 ? "; so would \(count - 1) more" : ""
         guard case .point = source.subject else {
+            if session.checks.isWritten(dangling) {
+                return AnnalsError(
+                    .constraint, operation: source.subject.operation,
+                    "\(source.subject.cannot): the row \(RevertObstacles.name(table, dangling.child.key)) would come back, and its parent in "
+                        + "\(parent) is not there\(more)",
+                    hint: "Nothing was changed; bring the parent back first, or revert all of the transaction",
+                    commandHint: "Nothing was changed; bring the parent back first with --table \(parent) and --key, or revert the "
+                        + "transaction without --table, --key and --column")
+            }
             return AnnalsError(
                 .constraint, operation: source.subject.operation,
                 "\(source.subject.cannot): the row \(RevertObstacles.name(table, dangling.child.key)) would have no parent in "

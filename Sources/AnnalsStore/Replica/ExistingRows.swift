@@ -224,7 +224,7 @@ private struct JoiningRows {
         let number = try TransactionRecorder.record(
             db, spans: spans, info: info, origin: .rebase, process: step.environment.processName, replica: state.replica)
         try RenumberedRows.note(db, renamed, in: number)
-        try session.untrackedChildren.follow(renamed)
+        session.untrackedChildren.follow(renamed)
     }
 
     // MARK: Rebasing this store's rows

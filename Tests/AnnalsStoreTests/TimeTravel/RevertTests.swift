@@ -106,7 +106,7 @@ struct RevertTests {
             shop, 3, .constraint, "id = 9 of invoice would have no parent in customer")
         try await shop.write("DELETE FROM invoice WHERE id = 1")
         try await shop.write("DELETE FROM customer WHERE id = 1")
-        try await expectRefusal(shop, 5, .constraint, "would have no parent", force: true)
+        try await expectRefusal(shop, 5, .constraint, "would come back, and its parent in customer is not there", force: true)
         try await shop.store.revert(transaction: 6)
         try await shop.store.revert(transaction: 5)
         try shop.file.shell("PRAGMA ignore_check_constraints = 1; UPDATE customer SET name = 'no' WHERE id = 2;")
@@ -114,6 +114,32 @@ struct RevertTests {
         try await shop.write("UPDATE customer SET name = 'yes' WHERE id = 2")
         let latest = try await shop.store.latestToken().number
         try await expectRefusal(shop, latest, .constraint, "CHECK constraint failed")
+    }
+
+    @Test func `a row that would come back without its parent is named as such`() async throws {
+        let shop = try await Shop(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY); CREATE TABLE part(item INT REFERENCES item(id) ON DELETE CASCADE, id INTEGER PRIMARY KEY);"
+        )
+        try await shop.write("INSERT INTO item VALUES(1); INSERT INTO part VALUES(1, 7)")
+        try await shop.write("DELETE FROM item")
+        let error = await #expect(throws: AnnalsError.self) {
+            try await shop.store.revert(transaction: 2, part: RevertPart(table: "part"))
+        }
+        #expect(error?.code == .constraint)
+        #expect(error?.message.contains("the row id = 7 of part would come back, and its parent in item is not there") == true)
+        #expect(error?.hint?.contains("bring the parent back first") == true)
+        #expect(try await shop.store.revert(transaction: 2).rows.inserted == 2)
+    }
+
+    @Test func `rows of an untracked table follow a key that is changed back`() async throws {
+        let shop = try await Shop(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY); CREATE TABLE note(item INT REFERENCES item(id) ON UPDATE CASCADE);")
+        try await shop.write("INSERT INTO item VALUES(1), (2)")
+        try await shop.write("INSERT INTO note VALUES(1), (2)")
+        try await shop.write("UPDATE item SET id = 77 WHERE id = 1")
+        let latest = try await shop.store.latestToken().number
+        #expect(try await shop.store.revert(transaction: latest).rows.updated == 1)
+        #expect(try shop.file.shell("SELECT item FROM note ORDER BY 1") == "1\n2\n")
     }
 
     @Test func `rows of an untracked table that would lose their parent are in the way`() async throws {
