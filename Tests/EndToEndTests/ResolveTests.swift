@@ -108,6 +108,9 @@ struct ResolveTests {
                 shop, shop: "INSERT INTO customer (id, name, email) VALUES (3, 'Ann', 'x@example.org');",
                 laptop: "UPDATE customer SET email = 'x@example.org' WHERE id = 3;")
             let lost = try #require(try await conflicts(shop, "shop.db").first { $0["kind"] as? String == "unique" })
+            // Both name the row that has the value.
+            #expect(lost["holder"] as? [String: Int] == ["id": 3])
+            #expect(try await shop.succeed("conflicts", "shop.db").output.contains("holder   id = 3 has it now"))
             try await shop.shell("shop.db", "UPDATE customer SET email = NULL WHERE name = 'Ann';")
             try await shop.succeed("resolve", "shop.db", "\(try #require(lost["id"] as? Int))", "--take", "incoming")
             #expect(try await shop.shell("shop.db", "SELECT name, email FROM customer WHERE id > 2;") == "Ann|\nBo|x@example.org")

@@ -25,6 +25,7 @@ enum ConflictReport {
             ]),
             "waiting": .bool(conflict.isWaiting), "resolved": .bool(conflict.isResolved),
             "resolution": .text(conflict.resolution?.rawValue),
+            "holder": line.holder.map { RowJSON.key($0, line.layout) } ?? .null,
         ])
     }
 
@@ -50,6 +51,9 @@ enum ConflictReport {
             let text = "  \(isWinner ? "✓" : " ") \(pad(name)) \(row.map { RowText.row($0, columns) } ?? "no row")"
             let time = when.map { style(.dim, "  \(Timestamp.text($0))\(who ?? "")") } ?? ""
             lines.append((isWinner ? style(.green, text) : text) + time)
+        }
+        if let holder = line.holder {
+            lines.append("    \(pad("holder")) \(RowText.key(holder, line.layout)) has it now; annals blame shows who wrote it")
         }
         if !line.sums.isEmpty {
             let applied = line.conflict.resolution == nil ? notApplied(line.sums) : "resolved"

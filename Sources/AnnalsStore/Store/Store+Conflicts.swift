@@ -22,6 +22,8 @@ public struct NamedConflict: Sendable {
     public var incomingReplicaName: String?
     /// The changes of columns with the policy `sum` that were not applied.
     package var sums: [RefusedSum] = []
+    /// The key of the row that has the value now which a UNIQUE index refused; nil if there is none.
+    package var holder: [Value]?
 }
 
 /// The names of a space's replicas, as far as a store knows them.
@@ -72,17 +74,18 @@ extension Store {
                 let policies = try MergePolicies(PolicyTable.load(db, for: tables), over: MergePolicies())
                 let page = try ConflictJournal.page(db, after: after, limit: limit, onlyUnresolved: onlyUnresolved)
                 let sides = try ConflictSides(page, db)
-                return page.map { canonical in
+                return try page.map { canonical in
                     let conflict = canonical.renamed(names)
                     let columns = policies[conflict.entry.table]
                     let mayHaveSums = conflict.entry.winner == .stored && [.check, .update].contains(conflict.entry.kind)
                     let sums = mayHaveSums ? RefusedSum.all(conflict.entry) { columns.policy(ofColumn: $0) == .sum } : []
                     // The newest column list is the last one.
                     let list = lists.last { $0.first.table.isSameIdentifier(as: canonical.entry.table) }
-                    return NamedConflict(
+                    return try NamedConflict(
                         conflict: conflict, layout: list?.layout, storedAuthor: sides.storedAuthor(of: conflict),
                         storedReplicaName: conflict.entry.storedReplica.flatMap { sides.replicas[$0] },
-                        incomingReplicaName: sides.replicas[conflict.name.replica], sums: sums)
+                        incomingReplicaName: sides.replicas[conflict.name.replica], sums: sums,
+                        holder: tables.table(named: conflict.entry.table).flatMap { try $0.holder(of: conflict, db) })
                 }
             }
         }
@@ -138,6 +141,32 @@ extension Store {
         return try await managed("purge") { db, _ in
             try StoreSchema.isReplica(db) ? ConflictJournal.purge(db, before: limit, force: force) : 0
         }
+    }
+}
+
+extension TrackedTables.Entry {
+    /// The key of the row that has the values now which a UNIQUE index refused. Partial indexes and those with expressions are not searched.
+    fileprivate func holder(of conflict: Conflict, _ db: Database) throws -> [Value]? {
+        let entry = conflict.entry
+        guard entry.kind == .unique, entry.winner == .stored, !conflict.isResolved, let incoming = entry.incoming else { return nil }
+        let names = entry.columns.isEmpty ? definition.columns.map(\.name) : entry.columns
+        guard names.count == incoming.count else { return nil }
+        let key = definition.primaryKey.map { SQL.quote(definition.columns[$0].name) }
+        for index in definition.uniqueIndexes where !index.isCoarse {
+            let values = index.columns.map { column in
+                names.firstIndex { $0.isSameIdentifier(as: column.name ?? "") }.map { incoming[$0] } ?? .null
+            }
+            guard !values.contains(where: \.isNull) else { continue }
+            let terms = index.columns.enumerated().map { "\(SQL.quote($1.name ?? "")) = ?\($0 + 1) COLLATE \(SQL.quote($1.collation))" }
+            let statement = try PreparedStatement(
+                db,
+                "SELECT \(key.joined(separator: ", ")) FROM main.\(SQL.quote(definition.name)) WHERE \(terms.joined(separator: " AND ")) LIMIT 1"
+            )
+            defer { statement.reset() }
+            for (number, value) in values.enumerated() { statement.bind(number + 1, value) }
+            if try statement.step() { return statement.values(0..<key.count) }
+        }
+        return nil
     }
 }
 
