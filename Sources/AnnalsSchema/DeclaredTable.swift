@@ -129,8 +129,10 @@ package struct DeclaredTable: Hashable, Codable, Sendable {
         return columns.indices.filter { [.text, .blob, .any].contains(columns[$0].affinity) && !naming.contains($0) }
     }
 
-    /// Those of them that hold only texts, blobs and NULL.
-    package var textColumnIndexesThatMayBeLarge: [Int] { columnIndexesThatMayBeLarge.filter { columns[$0].affinity == .text } }
+    /// Indices of columns beside the primary key that hold only texts, blobs and NULL.
+    package var columnIndexesOfTexts: [Int] {
+        columns.indices.filter { columns[$0].affinity == .text && !primaryKey.contains($0) }
+    }
 
     /// A query that looks a row up by its key. The values of the key are bound to ?1, ?2 and so on, in the key's order.
     ///

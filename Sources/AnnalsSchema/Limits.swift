@@ -6,6 +6,10 @@ package enum SchemaLimits {
     /// blob. Most values are shorter, and writing them costs less than looking them up later.
     package static let largeValue = 1_000
 
+    /// The length above which an update marks a text that it did not change, instead of storing it again: in characters. A mark makes the
+    /// update trigger longer, for every program that opens the file.
+    package static let longText = 16
+
     /// The size of the cache of defaults of added columns, as SQLite converts them.
     static let defaultsKnown = 1_000
 

@@ -1,4 +1,5 @@
-/// The names of all tables that Annals creates in a file, besides `annals_changes_N` and `annals_notes_N` of each tracked table.
+/// The names of all tables that Annals creates in a file, besides `annals_changes_ID` of each tracked table and
+/// `annals_notes_wN` of the tables with up to N columns.
 ///
 /// `untrack` and `leave` drop the tables in these lists, and `verify` compares a file with them. So each table is in one list.
 /// One other file has the SQL on a table. `Scripts/check-repository` refuses the name everywhere else.

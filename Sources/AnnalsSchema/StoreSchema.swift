@@ -9,7 +9,7 @@ package import GRDB
 /// | annals_meta | values about the store, by name |
 /// | annals_tables | every column list with which a table was tracked; its `id` identifies it in changes and on the wire |
 /// | annals_changes_ID | the raw changes of that list, as the triggers wrote them |
-/// | annals_notes_ID | rows that had the key or a unique value of an inserted row or of a changed key |
+/// | annals_notes_wN | rows that had the key or a unique value of an inserted row or of a changed key, of all tables with up to N columns |
 /// | annals_transactions | author, time and origin; `number` is the local order |
 /// | annals_spans | which raw changes of which table belong to which transaction |
 /// | annals_consumers | the readers of history and their positions |
@@ -21,8 +21,8 @@ package import GRDB
 package enum StoreSchema {
     /// The format of these tables. A newer version of Annals created a store with a higher format.
     ///
-    /// Since format 2, an update may leave out large values that it did not change.
-    package static let format = 3
+    /// Stores of earlier formats were made before the first release. They can only be untracked.
+    package static let format = 4
 
     package static let prefix = "annals_"
 
@@ -32,7 +32,6 @@ package enum StoreSchema {
     }
 
     package static func changesTable(_ id: Int64) -> String { "annals_changes_\(id)" }
-    package static func notesTable(_ id: Int64) -> String { "annals_notes_\(id)" }
 
     /// Names in annals_meta.
     package enum Meta: String, Sendable {
@@ -67,11 +66,8 @@ package enum StoreSchema {
     }
 
     /// The length above which updates leave out a value that they do not change; see `SchemaLimits.largeValue`.
-    ///
-    /// - Parameter format: the format that the store's history is about to have, if it changes. With format 1 nothing is left out.
-    package static func largeValue(_ db: Database, format: Int? = nil) throws -> Int {
-        guard try format ?? integer(.format, db).map(Int.init) ?? 1 > 1 else { return .max }
-        return try integer(.largeValue, db).map(Int.init) ?? SchemaLimits.largeValue
+    package static func largeValue(_ db: Database) throws -> Int {
+        try integer(.largeValue, db).map(Int.init) ?? SchemaLimits.largeValue
     }
 
     /// The meaning of `op` in a raw change.
@@ -92,15 +88,17 @@ package enum StoreSchema {
         try db.tableExists(OwnTables.outbox)
     }
 
-    /// Throws `AnnalsError` of code newerFormat if a newer version of Annals created this store's tables.
+    /// Throws `AnnalsError` of code newerFormat if another version of Annals created this store's tables.
     package static func checkFormat(_ db: Database) throws {
         // A missing or unreadable format is not an error here: `verify` reports it, and opens the store to do so.
-        guard try exists(db),
-            case .int64(let found) = try MetaTable(db).anything(Meta.format.rawValue)?.storage, found > format
+        guard try exists(db), case .int64(let found) = try MetaTable(db).anything(Meta.format.rawValue)?.storage, found != format
         else { return }
+        let hint =
+            found > format
+            ? "Use a newer version of Annals."
+            : "A build from before the first release made it. Untrack the file with that build, and track it again."
         throw AnnalsError(
-            .newerFormat, operation: "open", "the store's history has format \(found), and this version reads up to \(format)",
-            hint: "Use a newer version of Annals.")
+            .newerFormat, operation: "open", "the store's history has format \(found), and this version reads format \(format)", hint: hint)
     }
 
     package static var notTracked: AnnalsError { noHistory(operation: "") }
@@ -172,24 +170,9 @@ package enum StoreSchema {
     ///
     /// `byRowid`: rows can have a key that holds NULL, so raw changes also have the old and the new rowid.
     package static func createChangesTable(_ db: Database, id: Int64, columns count: Int, byRowid: Bool) throws {
-        let columns = changesColumns(count, byRowid: byRowid).map { $0 == "id" ? "id INTEGER PRIMARY KEY" : $0 }
+        let definitions = ["id": "id INTEGER PRIMARY KEY", "at": "at DEFAULT (julianday())"]
+        let columns = changesColumns(count, byRowid: byRowid).map { definitions[$0] ?? $0 }
         try db.execute(sql: "CREATE TABLE main.\(changesTable(id))(\(columns.joined(separator: ", ")))")
-    }
-
-    /// The columns of annals_notes_ID in their order. `mark` is the id of the newest raw change at the time of the note.
-    package static func notesColumns(_ count: Int, byRowid: Bool) -> [String] {
-        ["id", "mark"] + (byRowid ? ["ro"] : []) + (0..<count).map { "o\($0)" }
-    }
-
-    /// Creates the table of notes, with an index that lets a trigger note a key only once for each writer.
-    package static func createNotesTable(_ db: Database, id: Int64, columns count: Int, key: [Int], byRowid: Bool) throws {
-        let columns = notesColumns(count, byRowid: byRowid).map { $0 == "id" ? "id INTEGER PRIMARY KEY" : $0 }
-        let name = notesTable(id)
-        try db.execute(
-            sql: """
-                CREATE TABLE main.\(name)(\(columns.joined(separator: ", ")));
-                CREATE INDEX main.\(name)_key ON \(name)(\((key.map { "o\($0)" } + ["mark"]).joined(separator: ", ")));
-                """)
     }
 
     // MARK: SQLite's schema version

@@ -90,12 +90,19 @@ package struct TrackedTable: Hashable, Sendable {
     package static let schema = """
         CREATE TABLE IF NOT EXISTS main.annals_tables(
           id INTEGER PRIMARY KEY, name TEXT NOT NULL, columns TEXT NOT NULL, key TEXT NOT NULL,
-          state TEXT NOT NULL, shape TEXT NOT NULL, gap INTEGER);
+          state TEXT NOT NULL, shape TEXT NOT NULL, gap INTEGER, width INTEGER NOT NULL);
         """
 
     /// A cached statement that selects the id of every column list, and more columns: SQL expressions that may use `id`.
     package static func statement(_ db: Database, with columns: [String]) throws -> Statement {
         try db.cachedStatement(sql: "SELECT \((["id"] + columns).joined(separator: ", ")) FROM main.annals_tables")
+    }
+
+    /// The ids of currently tracked tables in a range, sorted.
+    package static func trackedIDs(_ db: Database, in range: ClosedRange<Int64>) throws -> [Int64] {
+        let sql = "SELECT id FROM main.annals_tables WHERE id BETWEEN ? AND ? AND state = ? ORDER BY id"
+        return try Int64.fetchAll(
+            db.cachedStatement(sql: sql), arguments: [range.lowerBound, range.upperBound, State.tracked.rawValue])
     }
 
     /// The names of all column lists with their ids, sorted by id.
@@ -121,21 +128,20 @@ package struct TrackedTable: Hashable, Sendable {
         gap = try row.value("gap")
     }
 
-    /// Creates a column list for a table as it is declared now: its row, its table of changes and its table of notes.
+    /// Creates a column list for a table as it is declared now: its row and its table of changes.
     package static func create(_ db: Database, for table: DeclaredTable) throws -> TrackedTable {
         let key = Key(columnIndexes: table.primaryKey, collations: table.primaryKeyCollations, isByRowid: table.keyMayBeNull)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let columns = table.columns.map(\.name)
         try db.execute(
-            sql: "INSERT INTO main.annals_tables(name, columns, key, state, shape) VALUES(?, ?, ?, ?, ?)",
+            sql: "INSERT INTO main.annals_tables(name, columns, key, state, shape, width) VALUES(?, ?, ?, ?, ?, ?)",
             arguments: [
                 table.name, String(decoding: try encoder.encode(columns), as: UTF8.self),
-                String(decoding: try encoder.encode(key), as: UTF8.self), State.tracked.rawValue, table.shape,
+                String(decoding: try encoder.encode(key), as: UTF8.self), State.tracked.rawValue, table.shape, columns.count,
             ])
         let id = db.lastInsertedRowID
         try StoreSchema.createChangesTable(db, id: id, columns: columns.count, byRowid: key.isByRowid)
-        try StoreSchema.createNotesTable(db, id: id, columns: columns.count, key: key.columnIndexes, byRowid: key.isByRowid)
         guard let created = try fetch(db, id: id) else {
             throw AnnalsError(.defect, operation: "track", "internal error: the row of a newly tracked table is missing")
         }

@@ -29,15 +29,20 @@ package struct CaptureTriggers {
     private let leavesOut: Bool
     /// The columns with values that updates may leave out.
     private let largeColumnIndexes: Set<Int>
+    /// The TEXT columns in which long values were seen. Updates mark those that they do not change.
+    private let longColumnIndexes: Set<Int>
 
     package init(_ db: Database, table: DeclaredTable, id: Int64) throws {
         self.table = table
         self.id = id
-        largeValue = try StoreSchema.largeValue(db, format: StoreSchema.format)
+        largeValue = try StoreSchema.largeValue(db)
         leavesOut = try !Self.isNamedInTriggers(db, table.name)
         let isEverythingLarge = largeValue < SchemaLimits.largeValue
-        let texts = try isEverythingLarge ? Set(table.textColumnIndexesThatMayBeLarge) : LargeColumns(db, id).load() ?? []
-        largeColumnIndexes = Set(table.columnIndexesThatMayBeLarge).filter { table.columns[$0].affinity != .text || texts.contains($0) }
+        var lengths = try TextLengths.load(db, id) ?? TextLengths()
+        if isEverythingLarge { for columnIndex in table.columnIndexesOfTexts { lengths.note(largeValue: columnIndex) } }
+        let large = lengths.large
+        largeColumnIndexes = Set(table.columnIndexesThatMayBeLarge).filter { table.columns[$0].affinity != .text || large.contains($0) }
+        longColumnIndexes = Set(table.columnIndexesOfTexts).intersection(lengths.long)
     }
 
     /// Whether the body of a program's trigger contains the table's name.
@@ -89,16 +94,18 @@ package struct CaptureTriggers {
     }
 
     /// Creates all triggers of a table and replaces existing ones.
-    package static func install(_ db: Database, table: DeclaredTable, id: Int64) throws {
-        try LargeColumns(db, id).prepare(table)
-        try CaptureTriggers(db, table: table, id: id).install(db)
+    ///
+    /// - Parameter marks: without it, the caller calls `NamedWriters.mark` for the column list.
+    package static func install(_ db: Database, table: DeclaredTable, id: Int64, marks: Bool = true) throws {
+        try TextLengths.prepare(db, id, table)
+        try CaptureTriggers(db, table: table, id: id).install(db, marks: marks)
     }
 
-    package func install(_ db: Database) throws {
-        try Self.remove(db, id: id)
-        try StoreSchema.set(.format, to: StoreSchema.format, db)
+    package func install(_ db: Database, marks: Bool = true) throws {
+        try Self.drop(db, id: id)
+        try NotesTable(columns: table.columns.count).install(db)
         for trigger in beforeChange + afterChange { try db.execute(sql: trigger.createSQL) }
-        try NamedWriters.mark(db, id)
+        if marks { try NamedWriters.mark(db, [id]) }
         try TriggerRewriteCheck.note(id, !leavesOut, db)
     }
 
@@ -114,13 +121,16 @@ package struct CaptureTriggers {
 
     /// Creates the triggers that write raw changes again, so that they run before other triggers.
     func reinstallAfterChange(_ db: Database) throws {
-        try StoreSchema.set(.format, to: StoreSchema.format, db)
         for name in Self.names(id: id) where Self.runsAfterChange(name) { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(name)") }
         for trigger in afterChange { try db.execute(sql: trigger.createSQL) }
     }
 
-    package static func remove(_ db: Database, id: Int64) throws {
+    private static func drop(_ db: Database, id: Int64) throws {
         for name in names(id: id) { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(name)") }
+    }
+
+    package static func remove(_ db: Database, id: Int64) throws {
+        try drop(db, id: id)
         try NamedWriters.unmark(db, id)
         try TriggerRewriteCheck.note(id, false, db)
     }
@@ -174,16 +184,14 @@ package struct CaptureTriggers {
         ]
     }
 
-    /// A text that did not change is 1 in the new row, and its bit in the mask is set. No text column has a number. Numbers and columns of
-    /// the key are written as they are, because that costs less than a comparison. Any other value can be stored in a column of type BLOB
-    /// or without a type, so the bit of such a column is set only if it did not change. See `StoreSchema.changesColumns`.
+    /// A long text that did not change is 1 in the new row, and its bit in the mask is set. No text column has a number. Numbers, short texts
+    /// and columns of the key are written as they are, because that costs less than a comparison. Any other value can be stored in a column
+    /// of type BLOB or without a type, so the bit of such a column is set only if it did not change. See `StoreSchema.changesColumns`.
     ///
     /// - Parameter large: the columns whose large values are left out if they did not change; then they are 2 in the new row.
     private func writeUpdate(_ differences: [String], large: Set<Int>) -> String {
-        var values: [(String, String)] = []
-        func isCompared(_ columnIndex: Int) -> Bool {
-            !table.primaryKey.contains(columnIndex) && (table.columns[columnIndex].affinity == .text || large.contains(columnIndex))
-        }
+        var values: [(column: String, value: String)] = []
+        func isCompared(_ columnIndex: Int) -> Bool { longColumnIndexes.contains(columnIndex) || large.contains(columnIndex) }
         for mask in 0..<StoreSchema.maskCount(differences.count) {
             let first = mask * StoreSchema.columnsPerMask
             var constant = StoreSchema.unchangedAreMarked
@@ -210,13 +218,16 @@ package struct CaptureTriggers {
             let unchanged = large.contains(columnIndex) ? "WHEN \(isLarge(column)) THEN 2 ELSE 1" : "ELSE 1"
             return ("n\(columnIndex)", "CASE WHEN \(differences[columnIndex]) THEN \(new) \(unchanged) END")
         }
-        return write(.update, values)
+        return """
+            INSERT INTO \(StoreSchema.changesTable(id)) VALUES(NULL, julianday(), \(StoreSchema.Operation.update.rawValue), \(
+                values.map(\.value).joined(separator: ", ")));
+            """
     }
 
     private func write(_ operation: StoreSchema.Operation, _ values: [(column: String, value: String)]) -> String {
         """
-        INSERT INTO \(StoreSchema.changesTable(id))(op, at, \(values.map(\.column).joined(separator: ", ")))
-        VALUES(\(operation.rawValue), julianday(), \(values.map(\.value).joined(separator: ", ")));
+        INSERT INTO \(StoreSchema.changesTable(id))(op, \(values.map(\.column).joined(separator: ", ")))
+        VALUES(\(operation.rawValue), \(values.map(\.value).joined(separator: ", ")));
         """
     }
 
@@ -225,14 +236,26 @@ package struct CaptureTriggers {
     }
 
     /// The condition that is true if an update changed any column. Columns that need only one comparison are compared as one row value,
-    /// which is shorter and compiles faster.
+    /// which is shorter and compiles faster. In columns of numbers the comparison misses one case; see `difference`. An update of a row with
+    /// that number counts as a change.
     private func anyDifference(_ differences: [String]) -> String {
-        let plain = table.columns.indices.filter { differences[$0] == Self.plainDifference(table.columns[$0]) }
+        func isNumeric(_ columnIndex: Int) -> Bool {
+            columnIndex != table.rowidAlias && [.integer, .numeric].contains(table.columns[columnIndex].affinity)
+                && Self.hasBinaryCollation(table.columns[columnIndex])
+        }
+        let numeric = table.columns.indices.filter(isNumeric)
+        let plain = table.columns.indices.filter { numeric.contains($0) || differences[$0] == Self.plainDifference(table.columns[$0]) }
         guard plain.count > 1 else { return SQL.balanced(differences.map { "(\($0))" } + rowidDifference, operator: "OR") }
-        func row(_ name: String) -> String { plain.map { "\(name).\(SQL.quote(table.columns[$0].name))" }.joined(separator: ", ") }
-        let others = table.columns.indices.filter { !plain.contains($0) }.map { "(\(differences[$0]))" }
-        return SQL.balanced(["((\(row("OLD"))) IS NOT (\(row("NEW"))))"] + others + rowidDifference, operator: "OR")
+        func row(_ name: String, _ columnIndexes: [Int]) -> String {
+            columnIndexes.map { "\(name).\(SQL.quote(table.columns[$0].name))" }.joined(separator: ", ")
+        }
+        var terms = ["((\(row("OLD", plain))) IS NOT (\(row("NEW", plain))))"]
+        if !numeric.isEmpty { terms.append("(\(Int64.min) IN (\(row("OLD", numeric))))") }
+        terms += table.columns.indices.filter { !plain.contains($0) }.map { "(\(differences[$0]))" }
+        return SQL.balanced(terms + rowidDifference, operator: "OR")
     }
+
+    private static func hasBinaryCollation(_ column: DeclaredTable.Column) -> Bool { column.collation.uppercased() == Collation.binary }
 
     private static func plainDifference(_ column: DeclaredTable.Column) -> String {
         "OLD.\(SQL.quote(column.name)) IS NOT NEW.\(SQL.quote(column.name))"
@@ -243,7 +266,7 @@ package struct CaptureTriggers {
         let column = table.columns[columnIndex]
         let old = "OLD.\(SQL.quote(column.name))"
         let new = "NEW.\(SQL.quote(column.name))"
-        let collate = column.collation.uppercased() == Collation.binary ? "" : " COLLATE BINARY"
+        let collate = Self.hasBinaryCollation(column) ? "" : " COLLATE BINARY"
         let differs = Self.plainDifference(column) + collate
         // A rowid is always an integer.
         if columnIndex == table.rowidAlias { return differs }
@@ -289,7 +312,7 @@ package struct CaptureTriggers {
         let isMet = targets.map { $0.isMet(on: table, as: row) }
         return trigger(
             "meet_insert", "BEFORE INSERT ON \(tableName)\nWHEN \(SQL.balanced(isMet, operator: "OR"))",
-            notes(targets, besides: nil))
+            notes(targets, and: nil))
     }
 
     private var meetUpdates: [Trigger] {
@@ -304,47 +327,38 @@ package struct CaptureTriggers {
         // A program can set the rowid under any of its names. SQLite looks for the name that the program uses.
         let mayBeRowid = table.rowidAlias.map(columns.contains) ?? targets.contains(where: \.isRowid)
         let names = (columns.map { SQL.quote(table.columns[$0].name) } + (mayBeRowid ? table.rowidNames : [])).joined(separator: ", ")
-        return trigger(suffix, "BEFORE UPDATE OF \(names) ON \(tableName)", notes(targets, besides: isItself))
+        return trigger(suffix, "BEFORE UPDATE OF \(names) ON \(tableName)", notes(targets, and: isAnother))
     }
 
     /// One statement for each target. The rowid shares that of the key, because every statement takes time to compile.
-    private func notes(_ targets: [ConflictTarget], besides itself: String?) -> [String] {
-        guard let rowid = targets.last, rowid.isRowid, targets.count > 1 else { return targets.map { note([$0], besides: itself) } }
-        return [note([targets[0], rowid], besides: itself)] + targets[1..<(targets.count - 1)].map { note([$0], besides: itself) }
+    private func notes(_ targets: [ConflictTarget], and other: String?) -> [String] {
+        guard let rowid = targets.last, rowid.isRowid, targets.count > 1 else { return targets.map { note([$0], and: other) } }
+        return [note([targets[0], rowid], and: other)] + targets[1..<(targets.count - 1)].map { note([$0], and: other) }
     }
 
-    /// The condition that is true for the row that is updated.
-    private var isItself: String {
-        if let rowid = table.rowidName { return "\(row).\(SQL.quote(rowid)) = OLD.\(SQL.quote(rowid))" }
+    /// The condition that is true for all rows besides the one that is updated.
+    private var isAnother: String {
+        if let rowid = table.rowidName { return "\(row).\(SQL.quote(rowid)) <> OLD.\(SQL.quote(rowid))" }
         let parts = zip(table.primaryKey, table.primaryKeyCollations).map { columnIndex, collation in
             let name = SQL.quote(table.columns[columnIndex].name)
             return "\(row).\(name) = OLD.\(name) COLLATE \(SQL.quote(collation))"
         }
-        return SQL.balanced(parts, operator: "AND")
+        return "NOT (\(SQL.balanced(parts, operator: "AND")))"
     }
 
-    /// Copies the rows that conflict with NEW in one of the targets to the notes. Each key is noted once for each writer, so that the
-    /// newest note shows which writer can have removed the row.
-    private func note(_ targets: [ConflictTarget], besides itself: String?) -> String {
-        let notes = StoreSchema.notesTable(id)
-        var values: [(column: String, value: String)] = [
-            ("mark", "coalesce((SELECT max(id) FROM \(StoreSchema.changesTable(id))), 0)")
-        ]
-        values += rowid("o", row)
-        values += table.columns.enumerated().map { ("o\($0)", "\(row).\(SQL.quote($1.name))") }
-        var isNoted = table.primaryKey.map { "\(notes).o\($0) IS \(row).\(SQL.quote(table.columns[$0].name)) COLLATE BINARY" }
-        if let capturedRowid {
-            let hasKey = table.primaryKey.map { "\(row).\(SQL.quote(table.columns[$0].name)) IS NOT NULL" }
-            isNoted.append("(\(notes).ro = \(row).\(SQL.quote(capturedRowid)) OR \(SQL.balanced(hasKey, operator: "AND")))")
-        }
-        isNoted.append("\(notes).mark >= \(NamedWriters.newestMarkSQL(of: id))")
+    /// Copies the rows that conflict with NEW in one of the targets to the notes.
+    private func note(_ targets: [ConflictTarget], and other: String?) -> String {
+        let notes = NotesTable(columns: table.columns.count)
+        let names = table.columns.map { ConflictTarget.nameOfOnlySource($0.name, row) }
+        let key = NotesTable.keySQL(table.primaryKey.map { names[$0] }, mayBeNull: table.keyMayBeNull)
+        let mark = "(SELECT max(id) FROM \(StoreSchema.changesTable(id)))"
+        let rowid = capturedRowid.map { "\(row).\(SQL.quote($0))" } ?? "NULL"
+        let rest = Array(repeating: "NULL", count: notes.width - names.count)
         let isMet = targets.map { $0.condition(on: table, as: row) }
         var conditions = [isMet.count == 1 ? isMet[0] : "(\(isMet.joined(separator: " OR ")))"]
-        if let itself { conditions.append("NOT (\(itself))") }
-        conditions.append("NOT EXISTS(SELECT 1 FROM \(notes) WHERE \(isNoted.joined(separator: " AND ")))")
+        if let other { conditions.append(other) }
         return """
-            INSERT INTO \(notes)(\(values.map(\.column).joined(separator: ", ")))
-            SELECT \(values.map(\.value).joined(separator: ", "))
+            INSERT INTO \(notes.name) SELECT \((["NULL", "\(id)", mark, key, rowid] + names + rest).joined(separator: ", "))
             FROM \(tableName) AS \(row) WHERE \(conditions.joined(separator: " AND "));
             """
     }

@@ -67,7 +67,7 @@ package struct Evictions {
                 }
             }
         }
-        try Self.forget(db, table.id)
+        try open.notes.forget(table.id, db)
         return newest
     }
 
@@ -81,18 +81,12 @@ package struct Evictions {
 
     /// The newest raw changes at the times of all notes of the row, one for each writer that met it, in their order.
     private func marks(of note: Note) throws -> [Int64] {
-        let name = StoreSchema.notesTable(table.id)
+        let name = open.notes.name
         let sql = """
-            SELECT o.mark FROM main.\(name) AS n JOIN main.\(name) AS o ON \(hasKey(of: "o", "n", "o")) WHERE n.id = ?1
-            \(table.key.isByRowid ? "UNION ALL SELECT o.mark FROM main.\(name) AS n JOIN main.\(name) AS o ON \(hasRowid(of: "o", "n", "o")) WHERE n.id = ?1" : "")
-            ORDER BY 1
+            SELECT coalesce(o.mark, 0) FROM main.\(name) AS n JOIN main.\(name) AS o
+            ON o.list = n.list AND o.key IS n.key AND (n.key IS NOT NULL OR o.ro = n.ro) WHERE n.id = ? ORDER BY 1
             """
         return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [note.id])
-    }
-
-    /// Deletes the notes of a column list.
-    package static func forget(_ db: Database, _ id: Int64) throws {
-        try db.execute(sql: "DELETE FROM main.\(StoreSchema.notesTable(id))")
     }
 
     package struct Note {
@@ -105,11 +99,15 @@ package struct Evictions {
 
     // MARK: Reading
 
-    /// Raw changes by exact key, for all keys that share the note. 1 and 1.0 share a note and are different rows.
+    /// Raw changes by exact key, for all keys that share the note. 1 and 1.0 are different rows. If the key has one column, they share a
+    /// note; see `NotesTable.keySQL`.
     private func slots(of note: Note, _ changes: [RawChange]) -> [(RowIdentity, RowSlot)] {
         let noted = exactIdentity(note.row, note.rowid)
         let shared = IdentityRule(key: table.key.columnIndexes, collations: table.key.columnIndexes.map { _ in Collation.binary })
         let kin = shared.identity(of: note.row, rowid: note.rowid)
+        func sharesNote(_ identity: RowIdentity, _ row: [Value], _ rowid: Int64?) -> Bool {
+            table.key.columnIndexes.count == 1 ? shared.identity(of: row, rowid: rowid) == kin : identity == noted
+        }
         var slots: [(RowIdentity, RowSlot)] = [(noted, RowSlot())]
         func append(_ edge: RowEdge, at identity: RowIdentity) {
             if let index = slots.firstIndex(where: { $0.0 == identity }) {
@@ -128,10 +126,10 @@ package struct Evictions {
                 append(RowEdge(id: change.id, from: old, to: new, leftOut: change.leftOut), at: from)
                 continue
             }
-            if let from, let row = change.old, shared.identity(of: row, rowid: change.oldRowid) == kin {
+            if let from, let row = change.old, sharesNote(from, row, change.oldRowid) {
                 append(RowEdge(id: change.id, from: old, to: nil), at: from)
             }
-            if let to, let row = change.new, shared.identity(of: row, rowid: change.newRowid) == kin {
+            if let to, let row = change.new, sharesNote(to, row, change.newRowid) {
                 append(RowEdge(id: change.id, from: nil, to: new), at: to)
             }
         }
@@ -147,13 +145,13 @@ package struct Evictions {
     /// Passes the first note of every row with the ids of the unrecorded raw changes of its key.
     private func forEachNote(_ body: (Note, [Int64]) throws -> Void) throws {
         let isByRowid = table.key.isByRowid
-        let columns = StoreSchema.notesColumns(table.columns.count, byRowid: isByRowid)
-        let name = StoreSchema.notesTable(table.id)
+        let name = open.notes.name
         let notes = try db.cachedStatement(
             sql: """
-                SELECT \(columns.joined(separator: ", ")) FROM main.\(name) AS n
-                WHERE NOT EXISTS (SELECT 1 FROM main.\(name) AS e WHERE \(hasKey(of: "e", "n", "o")) AND e.id < n.id)
-                \(isByRowid ? "AND NOT EXISTS (SELECT 1 FROM main.\(name) AS e WHERE \(hasRowid(of: "e", "n", "o")) AND e.id < n.id)" : "")
+                SELECT id, mark, ro, \(table.columns.indices.map { "o\($0)" }.joined(separator: ", ")) FROM main.\(name) AS n
+                WHERE list = \(table.id) AND NOT EXISTS (
+                  SELECT 1 FROM main.\(name) AS e
+                  WHERE e.list = n.list AND e.key IS n.key AND (n.key IS NOT NULL OR e.ro = n.ro) AND e.id < n.id)
                 ORDER BY id
                 """)
         let changes = try db.cachedStatement(sql: changesByNoteSQL)
@@ -163,10 +161,9 @@ package struct Evictions {
             changes.rewind()
         }
         var hasChange = try changes.step()
-        let first = isByRowid ? 3 : 2
         while try notes.step() {
             let id = notes.integer(at: 0)
-            let row = notes.values(at: first..<(first + table.columns.count))
+            let row = notes.values(at: 3..<(3 + table.columns.count))
             let hasNull = table.key.columnIndexes.contains { row[$0].isNull }
             let rowid = isByRowid && hasNull ? notes.integer(at: 2) : nil
             let note = Note(id: id, row: row, rowid: rowid, mark: notes.integer(at: 1))
@@ -181,36 +178,19 @@ package struct Evictions {
 
     /// Pairs of the id of a row's first note and a raw change's id. SQLite sorts them, and uses a file if they do not fit in memory.
     private var changesByNoteSQL: String {
-        func note(_ condition: String) -> String {
-            "(SELECT n.id FROM main.\(StoreSchema.notesTable(table.id)) AS n WHERE \(condition) ORDER BY n.mark, n.id LIMIT 1)"
-        }
         func half(_ letter: String, except operation: StoreSchema.Operation) -> String {
-            let byKey = note(hasKey(of: "n", "c", letter))
-            let found = table.key.isByRowid ? "coalesce(\(byKey), \(note(hasRowid(of: "n", "c", letter))))" : byKey
+            let key = NotesTable.keySQL(table.key.columnIndexes.map { "c.\(letter)\($0)" }, mayBeNull: table.key.isByRowid)
+            let hasRowid = table.key.isByRowid ? " AND (n.key IS NOT NULL OR n.ro = c.r\(letter))" : ""
             return """
                 SELECT note, id FROM (
-                  SELECT c.id AS id, \(found) AS note
+                  SELECT c.id AS id, (
+                    SELECT n.id FROM main.\(open.notes.name) AS n WHERE n.list = \(table.id) AND n.key IS \(key)\(hasRowid)
+                    ORDER BY n.mark, n.id LIMIT 1) AS note
                   FROM main.\(StoreSchema.changesTable(table.id)) AS c WHERE c.id > ? AND c.id <= ? AND c.op <> \(operation.rawValue))
                 WHERE note IS NOT NULL
                 """
         }
         return "\(half("o", except: .insert))\nUNION\n\(half("n", except: .delete))\nORDER BY 1, 2"
-    }
-
-    /// A condition: a note has the key that another note, or a raw change in its columns with this letter, has.
-    private func hasKey(of note: String, _ other: String, _ letter: String) -> String {
-        var match = table.key.columnIndexes.map { "\(note).o\($0) IS \(other).\(letter)\($0)" }
-        if table.key.isByRowid { match += table.key.columnIndexes.map { "\(other).\(letter)\($0) IS NOT NULL" } }
-        return match.joined(separator: " AND ")
-    }
-
-    /// The same for rows whose key holds NULL: the rowid identifies them. There is no index, and such rows are rare. The first term makes
-    /// SQLite search only for them.
-    private func hasRowid(of note: String, _ other: String, _ letter: String) -> String {
-        func hasNull(_ row: String, _ letter: String) -> String {
-            SQL.balanced(table.key.columnIndexes.map { "\(row).\(letter)\($0) IS NULL" }, operator: "OR")
-        }
-        return "(\(hasNull(other, letter))) AND \(note).ro = \(other).r\(letter) AND (\(hasNull(note, "o")))"
     }
 
     /// Finds the current row of the tracked table.

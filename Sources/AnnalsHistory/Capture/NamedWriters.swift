@@ -72,7 +72,7 @@ package struct NamedWriters {
     /// Whether a view or a trigger with a name of these is Annals' own. A program may have its own view with the name.
     static func owns(_ type: String, _ name: String, sql: String) -> Bool {
         objects.contains { $0.type.lowercased() == type && $0.name == name && isSame(Self.sql($0), sql) }
-            || (type == "trigger" && markedList(name) != nil)
+            || (type == "trigger" && isMarkTrigger(name))
     }
 
     /// SQLite rewrites quotes when it renames.
@@ -80,37 +80,56 @@ package struct NamedWriters {
         one == other || SQLText(one).comparable == SQLText(other).comparable
     }
 
-    /// The column list of a trigger that marks; nil if the name is not that of one.
-    private static func markedList(_ name: String) -> Int64? {
-        let parts = name.split(separator: "_")
-        guard parts.count == 3, let list = Int64(parts[1]), markTrigger(list).name == name else { return nil }
-        return list
+    /// Whether a name is that of a trigger that marks.
+    private static func isMarkTrigger(_ name: String) -> Bool {
+        name.split(separator: "_").last.flatMap { Int64($0) }.map(markTriggerName) == name
     }
 
-    private static func markTrigger(_ list: Int64) -> CaptureTriggers.Trigger {
-        let changes = StoreSchema.changesTable(list)
+    private static func markTriggerName(_ group: Int64) -> String { "annals_marks_\(group)" }
+
+    /// Column lists that share a trigger, because every program parses each trigger when it opens the file.
+    private static let listsPerTrigger: Int64 = 32
+
+    private static func group(of list: Int64) -> Int64 { list / listsPerTrigger }
+
+    /// The trigger that marks the last raw changes of a group's column lists, where there are unrecorded ones since the last mark.
+    private static func markTrigger(_ group: Int64, _ lists: [Int64]) -> CaptureTriggers.Trigger {
+        let changes = lists.map { "SELECT \($0) AS list, max(id) AS last FROM \(StoreSchema.changesTable($0))" }
         return CaptureTriggers.Trigger(
-            name: "annals_\(list)_mark",
+            name: markTriggerName(group),
             body: """
                 AFTER INSERT ON annals_context_moments BEGIN
-                INSERT INTO annals_context_marks(list, moment, last)
-                SELECT \(list), NEW.id, last FROM (SELECT max(id) AS last FROM \(changes))
-                WHERE last > coalesce(
-                  \(lastMarkSQL(of: list)), \(SpanTable.endSQL(of: "\(list)", in: nil)), 0);
+                INSERT INTO annals_context_marks(list, moment, last) SELECT list, NEW.id, last
+                FROM (\(changes.joined(separator: " UNION ALL ")))
+                AS lists
+                WHERE last > coalesce(\(lastMarkSQL(of: "lists.list")), \(SpanTable.endSQL(of: "lists.list", in: nil)), 0);
                 END
                 """)
     }
 
-    /// Creates the trigger that marks the raw changes of a column list.
-    static func mark(_ db: Database, _ list: Int64) throws {
-        try unmark(db, list)
-        // Stores of earlier versions do not have the tables.
-        try db.execute(sql: schema)
-        try db.execute(sql: markTrigger(list).createSQL)
+    private static func markTriggers(for lists: [Int64]) -> [CaptureTriggers.Trigger] {
+        Dictionary(grouping: lists, by: group).sorted { $0.key < $1.key }.map { markTrigger($0.key, $0.value.sorted()) }
     }
 
+    /// Creates the triggers that mark the raw changes of tracked tables, again with these column lists.
+    static func mark(_ db: Database, _ lists: [Int64]) throws {
+        // Stores of earlier versions do not have the tables.
+        try db.execute(sql: schema)
+        for (group, lists) in Dictionary(grouping: lists, by: group).sorted(by: { $0.key < $1.key }) {
+            try createMarkTrigger(db, group) { $0.union(lists) }
+        }
+    }
+
+    /// The same without this list.
     static func unmark(_ db: Database, _ list: Int64) throws {
-        try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(markTrigger(list).name)")
+        try createMarkTrigger(db, group(of: list)) { $0.subtracting([list]) }
+    }
+
+    private static func createMarkTrigger(_ db: Database, _ group: Int64, _ change: (Set<Int64>) -> Set<Int64>) throws {
+        let first = group * listsPerTrigger
+        let lists = try change(Set(TrackedTable.trackedIDs(db, in: first...(first + listsPerTrigger - 1)))).sorted()
+        try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(markTriggerName(group))")
+        if !lists.isEmpty { try db.execute(sql: markTrigger(group, lists).createSQL) }
     }
 
     /// Creates what is missing or altered. Does nothing if a program has an object with the name of the view.
@@ -124,7 +143,7 @@ package struct NamedWriters {
         for object in objects where object.type == "TRIGGER" || !installed.hasView {
             try db.execute(sql: "CREATE \(object.type) main.\(object.name)\(object.body)")
         }
-        for table in try TrackedTable.fetchTracked(db) { try db.execute(sql: markTrigger(table.id).createSQL) }
+        for trigger in try markTriggers(for: TrackedTable.fetchTracked(db).map(\.id)) { try db.execute(sql: trigger.createSQL) }
         return true
     }
 
@@ -157,14 +176,14 @@ package struct NamedWriters {
                 let (type, name, sql): (String, String, String) = try (row.value("type"), row.value("name"), row.value("sql"))
                 if name == viewName {
                     isTaken = type != "view" || !isSame(sql, NamedWriters.sql(objects[0]))
-                } else if markedList(name) == nil, !objects.contains(where: { $0.name == name }) {
+                } else if !isMarkTrigger(name), !objects.contains(where: { $0.name == name }) {
                     // A program may have its own trigger on the table.
                     continue
                 }
                 found[name] = sql
             }
             var wanted = objects.map { ($0.name, NamedWriters.sql($0)) }
-            wanted += try TrackedTable.fetchTracked(db).map { markTrigger($0.id) }.map { ($0.name, $0.sql) }
+            wanted += try markTriggers(for: TrackedTable.fetchTracked(db).map(\.id)).map { ($0.name, $0.sql) }
             self.isTaken = isTaken
             hasView = found[viewName] != nil
             triggers = found.keys.filter { $0 != viewName }
@@ -182,12 +201,10 @@ package struct NamedWriters {
 
     // MARK: For capture
 
-    /// A subexpression for the last raw change of a column list at the newest moment.
-    static func newestMarkSQL(of list: Int64) -> String {
-        "coalesce(\(lastMarkSQL(of: list)), 0)"
-    }
-
-    private static func lastMarkSQL(of list: Int64) -> String {
+    /// A subquery for the last raw change of a column list at the newest moment that has one; NULL if there is none.
+    ///
+    /// - Parameter list: the id of the list, as SQL.
+    static func lastMarkSQL(of list: String) -> String {
         "(SELECT last FROM annals_context_marks WHERE list = \(list) ORDER BY moment DESC LIMIT 1)"
     }
 

@@ -24,8 +24,8 @@ package struct OrphanedTriggers {
             else { continue }
             // A program's own trigger may have such a name.
             let (table, statement): (String, String) = try (row.value("tbl_name"), row.value("sql"))
-            let targets = [StoreSchema.changesTable(id), StoreSchema.notesTable(id)]
-            guard targets.contains(where: statement.contains), try targets.allSatisfy({ try !db.tableExists($0) }) else { continue }
+            let changes = StoreSchema.changesTable(id)
+            guard statement.contains(changes), try !db.tableExists(changes) else { continue }
             names[table, default: []].append(own.name)
         }
         self.names = names

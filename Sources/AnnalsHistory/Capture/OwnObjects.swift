@@ -39,16 +39,15 @@ package enum OwnObjects {
         case "table": isOwnTable(name)
         case "index": isOwnTable(table)
         case "trigger":
-            name.split(separator: "_").dropFirst().first.flatMap { Int64($0) }.map { CaptureTriggers.names(id: $0) }?.contains(name)
-                ?? false
+            NotesTable.owns(name)
+                || name.split(separator: "_").dropFirst().first.flatMap { Int64($0) }.map { CaptureTriggers.names(id: $0) }?.contains(name)
+                    ?? false
         default: false
         }
     }
 
     private static func isOwnTable(_ name: String) -> Bool {
         if OwnTables.all.contains(name) { return true }
-        return [StoreSchema.changesTable, StoreSchema.notesTable].contains { make in
-            name.split(separator: "_").last.flatMap { Int64($0) }.map(make) == name
-        }
+        return NotesTable.owns(name) || name.split(separator: "_").last.flatMap { Int64($0) }.map(StoreSchema.changesTable) == name
     }
 }

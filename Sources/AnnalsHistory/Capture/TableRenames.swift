@@ -48,7 +48,7 @@ package struct TableRenames {
             guard space.table(named: copy.table.first.table) == nil, dropped.contains(where: { $0.name.isSameIdentifier(as: copy.name) })
             else { return false }
             try CaptureTriggers.remove(db, id: copy.table.id)
-            try Evictions.forget(db, copy.table.id)
+            try NotesTable(columns: copy.table.columns.count).forget(copy.table.id, db)
             try TrackedTable.set(state: .dropped, of: copy.table.id, db)
             return true
         }

@@ -210,7 +210,7 @@ package struct TableRepair {
     /// Ends this list. Remaining notes are deleted, because the rows they concern can no longer be determined.
     private func end(as state: TrackedTable.State) throws {
         try CaptureTriggers.remove(db, id: table.id)
-        try Evictions.forget(db, table.id)
+        try NotesTable(columns: table.columns.count).forget(table.id, db)
         try TrackedTable.set(state: state, of: table.id, db)
     }
 }

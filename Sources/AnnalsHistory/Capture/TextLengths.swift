@@ -4,50 +4,74 @@ import AnnalsSQLite
 import Foundation
 import GRDB
 
-/// The TEXT columns of a column list in which large values were seen. Updates leave out their large values if they do not change them.
+/// How long the texts are that were seen in the TEXT columns of a column list.
 ///
-/// Only these columns have the test in the update trigger, because it costs each program time that compiles an UPDATE. If the test is
-/// missing, the trigger captures everything all the same, and stores the large value once more. So it is enough to look for large values
-/// now and then: when the triggers are installed, and when changes are recorded. Columns of type BLOB or without a type always have it.
-struct LargeColumns {
-    private let db: Database
-    private let id: Int64
+/// What an update trigger does with a column costs each program time that opens the file or compiles an UPDATE. So the trigger compares
+/// only columns with long texts, and tests only columns with large ones for their length:
+///
+/// | longest text | an update that does not change it stores |
+/// |---|---|
+/// | short | the text again |
+/// | long: more than `SchemaLimits.longText` | a mark |
+/// | large: more than `SchemaLimits.largeValue` | a mark, and leaves out the old text too |
+///
+/// A trigger that does not know of a longer text captures everything all the same, in more space. So it is enough to look at the lengths
+/// now and then: when the triggers are installed, and when changes are recorded. Columns of type BLOB or without a type are always tested.
+struct TextLengths: Equatable {
+    /// The columns with a long text. Those with a large one are among them.
+    private(set) var long: Set<Int> = []
+    private(set) var large: Set<Int> = []
 
-    init(_ db: Database, _ id: Int64) {
-        (self.db, self.id) = (db, id)
+    mutating func note(largeValue columnIndex: Int) {
+        long.insert(columnIndex)
+        large.insert(columnIndex)
     }
 
-    private var name: String { "large:\(id)" }
+    // MARK: Stored
 
-    /// The indexes of the columns; nil if nobody looked for large values yet.
-    func load() throws -> Set<Int>? {
-        try MetaTable(db).text(name).map { Set($0.split(separator: " ").compactMap { Int($0) }) }
+    private static func name(_ id: Int64) -> String { "texts:\(id)" }
+
+    /// nil if nobody looked yet.
+    static func load(_ db: Database, _ id: Int64) throws -> Self? {
+        try MetaTable(db).text(name(id)).map { text in
+            var lengths = TextLengths()
+            for word in text.split(separator: " ") {
+                if let columnIndex = Int(word) {
+                    lengths.long.insert(columnIndex)
+                } else if let columnIndex = Int(word.dropLast()) {
+                    lengths.note(largeValue: columnIndex)
+                }
+            }
+            return lengths
+        }
     }
 
-    private func save(_ columnIndexes: Set<Int>) throws {
-        try MetaTable(db).set(name, columnIndexes.sorted().map(String.init).joined(separator: " "))
+    private func save(_ db: Database, _ id: Int64) throws {
+        let words = long.sorted().map { large.contains($0) ? "\($0)L" : "\($0)" }
+        try MetaTable(db).set(Self.name(id), words.joined(separator: " "))
     }
 
     /// To be called when the list is removed, because its id can be used again.
-    func forget() throws { try MetaTable(db).remove(name) }
+    static func forget(_ db: Database, _ id: Int64) throws { try MetaTable(db).remove(name(id)) }
 
     // MARK: When triggers are installed
 
-    /// Looks for large values in some of the table's rows, if nobody looked yet.
-    func prepare(_ table: DeclaredTable) throws {
-        guard try load() == nil else { return }
-        let candidates = table.textColumnIndexesThatMayBeLarge
-        guard !candidates.isEmpty else { return try save([]) }
-        let columns = candidates.map { SQL.quote(table.columns[$0].name) }
+    /// Looks at some of the table's rows, if nobody looked yet.
+    static func prepare(_ db: Database, _ id: Int64, _ table: DeclaredTable) throws {
+        guard try load(db, id) == nil else { return }
+        let texts = table.columnIndexesOfTexts
+        guard !texts.isEmpty else { return try TextLengths().save(db, id) }
+        let columns = texts.map { SQL.quote(table.columns[$0].name) }
         let rows = "SELECT \(columns.joined(separator: ", ")) FROM main.\(SQL.quote(table.name))"
-        var queries = ["\(rows) LIMIT \(Self.rowsLookedAt)"]
-        if let rowid = table.rowidName { queries.append("\(rows) ORDER BY \(SQL.quote(rowid)) DESC LIMIT \(Self.rowsLookedAt)") }
+        var queries = ["\(rows) LIMIT \(rowsLookedAt)"]
+        if let rowid = table.rowidName { queries.append("\(rows) ORDER BY \(SQL.quote(rowid)) DESC LIMIT \(rowsLookedAt)") }
+        var lengths = TextLengths()
         do {
-            try save(Set(queries.flatMap { try large(in: candidates, columns, of: $0) }))
+            for query in queries { try lengths.look(db, at: texts, columns, of: query) }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
             // The order of the table needs a collation that only the program has. Tracking reports it if it prevents capture.
-            try save([])
         }
+        try lengths.save(db, id)
     }
 
     /// The first rows of a table, and the last ones.
@@ -55,7 +79,7 @@ struct LargeColumns {
 
     // MARK: When changes are recorded
 
-    /// Looks for large values in the newest raw changes. If a column gets its first one, the update triggers are created again.
+    /// Looks at the newest raw changes. If a column gets its first long or large text, the update triggers are created again.
     ///
     /// - Parameter ids: the raw changes that are recorded. A look every few changes is enough.
     static func look(_ db: Database, _ id: Int64, _ ids: ClosedRange<Int64>) throws {
@@ -64,21 +88,22 @@ struct LargeColumns {
         guard ids.upperBound <= changesBetweenLooks || before != ids.upperBound / changesBetweenLooks,
             let list = try TrackedTable.fetch(db, id: id), list.state == .tracked
         else { return }
-        let large = LargeColumns(db, id)
-        let known = try large.load() ?? []
-        let candidates = list.columns.indices.filter { !known.contains($0) && !list.key.columnIndexes.contains($0) }
+        let known = try load(db, id) ?? TextLengths()
+        let candidates = list.columns.indices.filter { !known.large.contains($0) && !list.key.columnIndexes.contains($0) }
         guard !candidates.isEmpty else { return }
         let first = max(ids.lowerBound, ids.upperBound - changesBetweenLooks + 1)
         let changes = "main.\(StoreSchema.changesTable(id)) WHERE id BETWEEN \(first) AND \(ids.upperBound)"
-        let found = try Set(
-            ["o", "n"].flatMap { side in
-                let columns = candidates.map { "\(side)\($0)" }
-                return try large.large(in: candidates, columns, of: "SELECT \(columns.joined(separator: ", ")) FROM \(changes)")
-            })
-        guard !found.isEmpty, let table = try SchemaReader(db).table(list.name), table.columns.count == list.columns.count else { return }
-        let new = found.intersection(table.textColumnIndexesThatMayBeLarge)
-        guard !new.isEmpty else { return }
-        try large.save(known.union(new))
+        var found = known
+        for side in ["o", "n"] {
+            let columns = candidates.map { "\(side)\($0)" }
+            try found.look(db, at: candidates, columns, of: "SELECT \(columns.joined(separator: ", ")) FROM \(changes)")
+        }
+        guard found != known, let table = try SchemaReader(db).table(list.name), table.columns.count == list.columns.count else { return }
+        let texts = Set(table.columnIndexesOfTexts)
+        found.long.formIntersection(texts)
+        found.large.formIntersection(texts)
+        guard found != known else { return }
+        try found.save(db, id)
         try CaptureTriggers(db, table: table, id: id).reinstallAfterChange(db)
         try StoreSchema.noteSchemaVersion(db)
     }
@@ -87,11 +112,15 @@ struct LargeColumns {
 
     // MARK: Values
 
-    /// The columns that have a large text in one of the rows of a query.
-    private func large(in columnIndexes: [Int], _ columns: [String], of query: String) throws -> Set<Int> {
-        let limit = try StoreSchema.largeValue(db, format: StoreSchema.format)
-        let tests = columns.map { "max(typeof(\($0)) = 'text' AND length(\($0)) > \(limit))" }
-        guard let row = try Row.fetchOne(db, sql: "SELECT \(tests.joined(separator: ", ")) FROM (\(query))") else { return [] }
-        return Set(columnIndexes.indices.filter { (row[$0] as Bool?) == true }.map { columnIndexes[$0] })
+    /// Notes the longest texts in the rows of a query.
+    private mutating func look(_ db: Database, at columnIndexes: [Int], _ columns: [String], of query: String) throws {
+        let limit = try StoreSchema.largeValue(db)
+        let lengths = columns.map { "max(CASE typeof(\($0)) WHEN 'text' THEN length(\($0)) END)" }
+        guard let row = try Row.fetchOne(db, sql: "SELECT \(lengths.joined(separator: ", ")) FROM (\(query))") else { return }
+        for (index, columnIndex) in columnIndexes.enumerated() {
+            let length = row[index] as Int? ?? 0
+            if length > limit { note(largeValue: columnIndex) }
+            if length > SchemaLimits.longText { long.insert(columnIndex) }
+        }
     }
 }

@@ -91,12 +91,16 @@ public enum Tracking {
     package static func trackUnrecorded(_ db: Database, _ selection: Selection, recordsRows: Bool) throws -> [TrackingReport.Table] {
         // Queried once: after each new list GRDB would read the whole schema again for this query.
         let isReplica = try StoreSchema.isReplica(db)
-        return try TrackingPlan(db, selection).entries.map { entry in
+        let tables = try TrackingPlan(db, selection).entries.map { entry in
             var table = try perform(entry, isReplica, db)
             guard case .tracked(let id) = table.outcome, case .accepted(let definition) = entry.verdict else { return table }
             if recordsRows { table.recordedRows = try recordRows(definition, id, db) }
             return table
         }
+        // For all of them at once, because lists share triggers.
+        let new = tables.compactMap { if case .tracked(let id) = $0.outcome { id } else { nil } }
+        if !new.isEmpty { try NamedWriters.mark(db, new) }
+        return tables
     }
 
     private static func perform(
@@ -136,7 +140,7 @@ public enum Tracking {
             let columns = try names.columns(table.columns, of: first, known: table.columns.map { _ in nil }, before: nil)
             try CanonicalNames.set(CanonicalNames.Names(table: first, columns: columns), of: table, db)
         }
-        try CaptureTriggers.install(db, table: definition, id: table.id)
+        try CaptureTriggers.install(db, table: definition, id: table.id, marks: false)
         return table
     }
 
@@ -256,7 +260,7 @@ public enum Tracking {
         let newest = try TransactionTable(db).newest()
         for list in try TrackedTable.fetchTracked(db) where tables.contains(where: { list.first.table.isSameIdentifier(as: $0) }) {
             try CaptureTriggers.remove(db, id: list.id)
-            try Evictions.forget(db, list.id)
+            try NotesTable(columns: list.columns.count).forget(list.id, db)
             if let newest { try Drift.expire([list.id], before: newest, db) }
         }
         for table in tables { try TrackedTable.noteRemoval(of: table, db) }
@@ -272,12 +276,9 @@ public enum Tracking {
         try UnknownRows.forget(lists.map(\.id), db)
         for list in lists {
             try CaptureTriggers.remove(db, id: list.id)
-            try LargeColumns(db, list.id).forget()
-            try db.execute(
-                sql: """
-                    DROP TABLE IF EXISTS main.\(StoreSchema.changesTable(list.id));
-                    DROP TABLE IF EXISTS main.\(StoreSchema.notesTable(list.id));
-                    """)
+            try TextLengths.forget(db, list.id)
+            try NotesTable(columns: list.columns.count).forget(list.id, db)
+            try db.execute(sql: "DROP TABLE IF EXISTS main.\(StoreSchema.changesTable(list.id))")
             try SpanTable(db).delete(of: list.id)
             try TrackedTable.delete(list.id, db)
             try CanonicalNames.forget(list.id, db)

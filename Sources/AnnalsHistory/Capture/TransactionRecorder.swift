@@ -120,7 +120,7 @@ package enum TransactionRecorder {
         _ db: Database, _ open: UnrecordedRange, _ order: RawChangeOrder, _ missed: inout MissedChanges
     ) throws -> Int64 {
         guard let table = try TrackedTable.fetch(db, id: open.id), table.state == .tracked else {
-            try Evictions.forget(db, open.id)
+            try open.notes.forget(open.id, db)
             return open.newest
         }
         return try Evictions(db, table: table, open: open).conclude(order, &missed)
@@ -183,7 +183,7 @@ package enum TransactionRecorder {
             if !drift.gaps.isEmpty { try UnverifiedRows.note(db) }
             try environment.didRecord(db, info, number)
         }
-        for span in spans { try LargeColumns.look(db, span.table, span.ids) }
+        for span in spans { try TextLengths.look(db, span.table, span.ids) }
         return (newest, drift)
     }
 

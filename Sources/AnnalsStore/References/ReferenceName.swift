@@ -39,6 +39,23 @@ struct ReferenceName {
         return nil
     }
 
+    /// Texts of which a table that matches has at least one, besides a column of the table itself. See `texts(of:key:)`.
+    var texts: [String] {
+        let own = Self.singular(base)
+        guard hasSuffix else { return [own.joined()] }
+        return [own.joined(), Self.text(ofLast: own), Self.text(ofKey: words)]
+    }
+
+    /// The texts by which a column may match a table. With them, not each column is compared with each table.
+    static func texts(of table: String, key: String) -> [String] {
+        let theirs = singular(words(table))
+        return [theirs.joined(), text(ofLast: theirs), text(ofKey: words(key))]
+    }
+
+    private static func text(ofLast words: [String]) -> String { "… \(words.last ?? "")" }
+
+    private static func text(ofKey words: [String]) -> String { "key \(words.joined(separator: " "))" }
+
     /// `album_id`, `albumId`, `AlbumID` and `ALBUM_ID` are all `album` and `id`.
     static func words(_ name: String) -> [String] {
         var words: [String] = []

@@ -9,20 +9,29 @@ struct ReferenceSuggesting {
     private let tables: [DeclaredTable]
     private let decided: [ReferenceSetting]
     private let lookups: [ReferenceTriggers.Lookup]
+    /// The indices of tables with a key of one column, by the texts of `ReferenceName.texts(of:key:)`.
+    private let parents: [String: [Int]]
 
     init(db: Database, tables: [DeclaredTable], decided: [ReferenceSetting]) throws {
         self.db = db
         self.tables = tables.filter { $0.kind == .table }
         self.decided = decided
         lookups = try ReferenceTriggers(db, tables: self.tables).lookups
+        var parents: [String: [Int]] = [:]
+        for (index, table) in self.tables.enumerated() where table.primaryKey.count == 1 {
+            for text in Set(ReferenceName.texts(of: table.name, key: table.columns[table.primaryKey[0]].name)) {
+                parents[text, default: []].append(index)
+            }
+        }
+        self.parents = parents
     }
 
     /// Sorted by table and column, the strongest first for one column.
     func suggestions() throws -> [ReferenceSuggestion] {
         var suggestions: [ReferenceSuggestion] = []
-        for table in tables {
+        for (index, table) in tables.enumerated() {
             for columnIndex in table.columns.indices where isOpen(table, columnIndex) {
-                suggestions += try self.suggestions(table, columnIndex)
+                suggestions += try self.suggestions(index, columnIndex)
             }
         }
         return suggestions
@@ -38,11 +47,14 @@ struct ReferenceSuggesting {
         }
     }
 
-    private func suggestions(_ table: DeclaredTable, _ columnIndex: Int) throws -> [ReferenceSuggestion] {
+    private func suggestions(_ index: Int, _ columnIndex: Int) throws -> [ReferenceSuggestion] {
+        let table = tables[index]
         let found = lookups.filter { $0.table == table.name && $0.columnIndex == columnIndex }
         if !found.isEmpty { return try found.map { try byTrigger($0, table) } }
         let name = ReferenceName(table.columns[columnIndex].name)
-        var matches = tables.compactMap { parent -> (parent: DeclaredTable, match: ReferenceName.Match)? in
+        let candidates = Set(name.texts.flatMap { parents[$0] ?? [] } + [index]).sorted()
+        var matches = candidates.compactMap { number -> (parent: DeclaredTable, match: ReferenceName.Match)? in
+            let parent = tables[number]
             guard parent.primaryKey.count == 1, fits(table.columns[columnIndex], parent) else { return nil }
             let key = parent.columns[parent.primaryKey[0]].name
             return name.match(parent.name, key: key, isSelf: parent.name == table.name).map { (parent, $0) }

@@ -19,12 +19,14 @@ struct HistoryChecks {
         return gone.isEmpty ? [] : [Finding(.log, "tables of the replica are missing: \(gone.joined(separator: ", "))")]
     }
 
-    /// Tracked tables without their table of raw changes or notes.
+    /// Tracked tables without their table of raw changes, or without a whole table of notes.
     func missingLists() throws -> [Finding] {
         try TrackedTable.fetchTracked(db).compactMap { table in
-            let own = [StoreSchema.changesTable(table.id), StoreSchema.notesTable(table.id)]
-            if try own.allSatisfy({ try db.tableExists($0) }) { return nil }
-            return Finding(.history, "the table of raw changes is missing", table: table.name)
+            guard try db.tableExists(StoreSchema.changesTable(table.id)) else {
+                return Finding(.history, "the table of raw changes is missing", table: table.name)
+            }
+            if try NotesTable(columns: table.columns.count).isWhole(db) { return nil }
+            return Finding(.history, "the table of notes about replaced rows is missing or altered", table: table.name)
         }
     }
 

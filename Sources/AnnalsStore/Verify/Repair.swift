@@ -133,8 +133,10 @@ struct Repair {
     }
 
     private func missingTables() throws -> [String] {
-        let own = try TrackedTable.fetchTracked(db).flatMap { [StoreSchema.changesTable($0.id), StoreSchema.notesTable($0.id)] }
-        return try ([OwnTables.transactions, OwnTables.spans] + own).filter { try !db.tableExists($0) }
+        let tracked = try TrackedTable.fetchTracked(db)
+        let own = [OwnTables.transactions, OwnTables.spans] + tracked.map { StoreSchema.changesTable($0.id) }
+        let notes = try Set(tracked.map { NotesTable(columns: $0.columns.count) }).filter { try !$0.isWhole(db) }
+        return try own.filter { try !db.tableExists($0) } + notes.map(\.name).sorted()
     }
 
     private func recreateTables() throws {
@@ -145,10 +147,7 @@ struct Repair {
                 try StoreSchema.createChangesTable(db, id: table.id, columns: table.columns.count, byRowid: table.key.isByRowid)
                 try SpanTable(db).delete(of: table.id)
             }
-            if try !db.tableExists(StoreSchema.notesTable(table.id)) {
-                try StoreSchema.createNotesTable(
-                    db, id: table.id, columns: table.columns.count, key: table.key.columnIndexes, byRowid: table.key.isByRowid)
-            }
+            try NotesTable(columns: table.columns.count).install(db)
         }
         try begin(after: newest)
         try StoreSchema.noteSchemaVersion(db)
@@ -209,7 +208,7 @@ struct Repair {
         try TransactionTable(db).insert(info, .external, process: environment.processName, lists: [], as: newest + 1)
         for table in try TrackedTable.fetchAll(db) where try db.tableExists(StoreSchema.changesTable(table.id)) {
             let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM main.\(StoreSchema.changesTable(table.id))")
-            try Evictions.forget(db, table.id)
+            try NotesTable(columns: table.columns.count).forget(table.id, db)
             guard let last else { continue }
             try SpanTable(db).replace(.init(table: table.id, ids: last...last), of: newest + 1)
         }

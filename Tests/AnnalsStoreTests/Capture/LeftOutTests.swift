@@ -147,29 +147,6 @@ import Testing
         #expect(try RowDump(path: file.path("replayed.db")) == file.rows())
     }
 
-    @Test func `a store of format 1 goes on with its triggers, and gets the others with the next change of its schema`() throws {
-        let file = try file()
-        try file.queue.write { db in
-            let table = try #require(try SchemaReader(db).table("doc"))
-            // A table that a program's own trigger writes has capture triggers that leave nothing out, like those of format 1.
-            try db.execute(sql: "CREATE TRIGGER stamps AFTER DELETE ON doc BEGIN UPDATE doc SET n = 0 WHERE 0; END")
-            try CaptureTriggers(db, table: table, id: 1).install(db)
-            try db.execute(sql: "DROP TRIGGER stamps")
-            try StoreSchema.set(.format, to: 1, db)
-            try StoreSchema.noteSchemaVersion(db)
-        }
-        let token = try file.token(try #require(try file.managed("UPDATE doc SET n = 1")))
-        #expect(try bytes(file) > 200_000)
-        #expect(try file.findings() == [])
-        try file.outside("CREATE TABLE other(a INTEGER PRIMARY KEY)")
-        try file.managed("UPDATE doc SET n = 2")
-        try file.managed("UPDATE doc SET n = 3")
-        #expect(try bytes(file, after: 6) < 1_000)
-        #expect(try file.queue.read { try StoreSchema.integer(.format, $0) } == Int64(StoreSchema.format))
-        try file.replay(to: token)
-        #expect(try file.findings() == [])
-    }
-
     @Test func `rows without a key, and rows that get another key, are held whole`() throws {
         let file = try file(
             "CREATE TABLE doc(id TEXT PRIMARY KEY, body, n, a, b); INSERT INTO doc VALUES(NULL, zeroblob(5000), 1, '', ''), ('k', zeroblob(5000), 1, '', '')"
@@ -183,6 +160,26 @@ import Testing
         #expect(try bytes(file, after: 2) > 5_000)
         try file.replay(to: file.token(0))
         #expect(try RowDump(path: file.path("replayed.db")) == before)
+    }
+
+    @Test func `a text column that gets its first long value is compared from then on`() throws {
+        let file = try file(
+            "CREATE TABLE doc(id INTEGER PRIMARY KEY, name TEXT, body TEXT, n INTEGER); INSERT INTO doc VALUES(1, 'a short one', '', 0)")
+        let trigger = "SELECT sql FROM sqlite_master WHERE name = 'annals_1_update'"
+        func text() throws -> String { try file.queue.read { try String.fetchOne($0, sql: trigger) } ?? "" }
+        #expect(try !text().contains("CASE"))
+        try file.managed("UPDATE doc SET n = 1")
+        func stored(_ id: Int64) throws -> [DatabaseValue] {
+            let sql = "SELECT n1, n2 FROM annals_changes_1 WHERE id = ?"
+            return try file.queue.read { try Row.fetchOne($0, sql: sql, arguments: [id]).map { Array($0.databaseValues) } ?? [] }
+        }
+        #expect(try stored(1) == ["a short one".databaseValue, "".databaseValue])
+        try file.external("UPDATE doc SET body = 'longer than sixteen characters'")
+        #expect(try text().contains("CASE WHEN OLD.\"body\"") && !text().contains("CASE WHEN OLD.\"name\""))
+        try file.managed("UPDATE doc SET n = 2")
+        #expect(try stored(3) == ["a short one".databaseValue, 1.databaseValue])
+        for number in 1...3 { #expect(try file.changes(Int64(number)).map { $0.columns.map(\.name) } == [[number == 2 ? "body" : "n"]]) }
+        #expect(try file.findings() == [])
     }
 
     @Test func `a text column that gets its first large value is noticed when the change is recorded`() throws {

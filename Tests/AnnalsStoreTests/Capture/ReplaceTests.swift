@@ -1,5 +1,6 @@
 import AnnalsCore
 import GRDB
+import GRDBSQLite
 import Testing
 
 @testable import AnnalsHistory
@@ -208,6 +209,33 @@ struct ReplaceTests {
                     "PRAGMA recursive_triggers = \(recursive);\(statement)", stopsAtError: test.name != "failed statements leave nothing")
             }
         }
+    }
+
+    /// Each key form, and a table with other columns beside.
+    @Test(
+        arguments: [
+            "id INTEGER PRIMARY KEY, v", "id TEXT PRIMARY KEY NOT NULL, v", "id TEXT PRIMARY KEY, v", "id REAL PRIMARY KEY NOT NULL, v",
+            "id INT, k TEXT DEFAULT 'x' NOT NULL, v, PRIMARY KEY(k, id)", "v, id BLOB PRIMARY KEY NOT NULL",
+        ])
+    func anUpsertCostsTheSameHoweverManyRowsWereMet(columns: String) throws {
+        let fixture = try Fixture(tracking: "CREATE TABLE t(\(columns)); CREATE UNIQUE INDEX u ON t(id)")
+        let queue = try DatabaseQueue(path: fixture.file.path)
+        defer { try? queue.close() }
+        try queue.write { db in
+            let upsert = try db.makeStatement(sql: "INSERT INTO t(id, v) VALUES(?, ?) ON CONFLICT(id) DO UPDATE SET v = excluded.v")
+            func steps(_ ids: ClosedRange<Int>, _ value: String) throws -> Int {
+                for id in ids { try upsert.execute(arguments: [id, value]) }
+                return Int(sqlite3_stmt_status(upsert.sqliteStatement, SQLITE_STMTSTATUS_VM_STEP, 1)) / ids.count
+            }
+            _ = try steps(1...600, "a")
+            let few = try steps(1...20, "b")
+            _ = try steps(21...580, "b")
+            // Met for the first time, and again.
+            #expect(try steps(581...600, "b") <= few + 20)
+            let again = try steps(1...20, "c")
+            #expect(try steps(581...600, "c") <= again + 20)
+        }
+        #expect(try fixture.file.shell("SELECT count(*) FROM annals_notes_w8") == "600\n")
     }
 
     @Test func anEvictedParentsCascadesAreThereToo() throws {

@@ -184,9 +184,10 @@ struct TrackingTests {
         #expect(try fixture.file.shell(".dump") == before)
     }
 
-    @Test func aStoreOfANewerFormatIsRefused() throws {
+    @Test(arguments: [3, 99])
+    func aStoreOfAnotherFormatIsRefused(format: Int) throws {
         let fixture = try Fixture(tracking: "CREATE TABLE t(id INTEGER PRIMARY KEY)")
-        try fixture.file.shell("UPDATE annals_meta SET value = 99 WHERE name = 'format'")
+        try fixture.file.shell("UPDATE annals_meta SET value = \(format) WHERE name = 'format'")
         #expect(throws: AnnalsError.self) { try track(fixture) }
         #expect(throws: AnnalsError.self) { try fixture.queue.writeWithoutTransaction { db in try Tracking.untrack(db) } }
     }

@@ -20,7 +20,8 @@ struct RepairTests {
     private static let damages = [
         "DROP TRIGGER annals_1_insert", "DELETE FROM annals_changes_1 WHERE id = 2", "DELETE FROM annals_transactions WHERE number = 2",
         "DELETE FROM annals_spans WHERE number = 2", "DELETE FROM annals_spans WHERE number = 4", "DROP TABLE annals_changes_1",
-        "DROP TABLE annals_notes_2", "DROP TABLE annals_spans", "DROP TABLE annals_transactions", "UPDATE annals_changes_1 SET n1 = 'x'",
+        "DROP TABLE annals_notes_w8", "DROP INDEX annals_notes_w8_key",
+        "DROP TABLE annals_spans", "DROP TABLE annals_transactions", "UPDATE annals_changes_1 SET n1 = 'x'",
         "DELETE FROM annals_transactions WHERE number = 4; UPDATE item SET n = 1 WHERE id = 1; UPDATE item SET n = 0",
         "UPDATE annals_transactions SET author = x'00'; UPDATE annals_spans SET first = 'x' WHERE number > 1",
     ]
