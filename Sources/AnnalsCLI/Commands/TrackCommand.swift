@@ -41,10 +41,8 @@ struct TrackCommand: AsyncParsableCommand {
         if wal, !dryRun { try await JournalMode.turnToWAL(argument.store) }
         let store = try argument.open()
         let selection: Tracking.Selection = all ? .all : .tables(tables)
-        var report = try await store.track(selection, options: .init(isDryRun: true))
-        try check(report)
-        if !dryRun {
-            report = try await Progress.during("tracking", on: console) { _ in try await store.track(selection) }
+        let report = try await Progress.during("tracking", on: console) { [self] _ in
+            try await store.track(selection, options: .init(isDryRun: dryRun), check: check)
         }
         let suggestions = dryRun ? [] : try await store.suggestReferences().filter { $0.strength == .strong }
         if output.json {
@@ -52,6 +50,10 @@ struct TrackCommand: AsyncParsableCommand {
                 TrackingPrint.json(argument.store, report).adding(["references": .array(suggestions.map { ReferenceText.json($0) })]))
         } else {
             for line in TrackingPrint.lines(report, console.style) { console.print(line) }
+            if report.addedBytes > 0 {
+                let verb = dryRun ? "would add" : "adds"
+                console.print("Tracking \(verb) \(ByteCount.text(report.addedBytes)) to the file, and history grows with each change.")
+            }
             if !dryRun, report.tables.contains(where: Self.isNew), try await store.replicaState() != nil {
                 console.print("The next sync sends the rows of the newly tracked tables, because the store is in a space.")
             }

@@ -7,6 +7,7 @@ enum TrackingPrint {
     static func json(_ store: String, _ report: TrackingReport) -> JSON {
         .object([
             "store": .text(store), "dryRun": .bool(report.isDryRun), "hadLostHistory": .bool(report.hadLostHistory),
+            "addedBytes": .integer(report.addedBytes),
             "tables": .array(
                 report.tables.map { table in
                     let (outcome, reason) = words(table.outcome)

@@ -32,32 +32,18 @@ package struct CaptureTriggers {
     /// The TEXT columns in which long values were seen. Updates mark those that they do not change.
     private let longColumnIndexes: Set<Int>
 
-    package init(_ db: Database, table: DeclaredTable, id: Int64) throws {
+    /// - Parameter triggers: the triggers of other programs, if the caller needs them for several tables.
+    package init(_ db: Database, table: DeclaredTable, id: Int64, among triggers: ProgramTriggers? = nil) throws {
         self.table = table
         self.id = id
         largeValue = try StoreSchema.largeValue(db)
-        leavesOut = try !Self.isNamedInTriggers(db, table.name)
+        leavesOut = try !(triggers ?? ProgramTriggers(db, with: table.name)).areWriting(to: table.name)
         let isEverythingLarge = largeValue < SchemaLimits.largeValue
         var lengths = try TextLengths.load(db, id) ?? TextLengths()
         if isEverythingLarge { for columnIndex in table.columnIndexesOfTexts { lengths.note(largeValue: columnIndex) } }
         let large = lengths.large
         largeColumnIndexes = Set(table.columnIndexesThatMayBeLarge).filter { table.columns[$0].affinity != .text || large.contains($0) }
         longColumnIndexes = Set(table.columnIndexesOfTexts).intersection(lengths.long)
-    }
-
-    /// Whether the body of a program's trigger contains the table's name.
-    private static func isNamedInTriggers(_ db: Database, _ name: String) throws -> Bool {
-        // A name with quotes in it is spelled differently in SQL, so it is not searched for as text. The search skips most triggers
-        // of other tables before the tokenizer runs.
-        let spelled = name.contains { "\"'`]".contains($0) } ? "" : name.foldedIdentifier
-        let triggers = try String.fetchAll(
-            db,
-            sql: "SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND name NOT GLOB 'annals_*' AND instr(lower(sql), ?) > 0",
-            arguments: [spelled])
-        return triggers.contains { sql in
-            let body = SQLToken.all(in: sql).drop { !$0.isWord("BEGIN") }
-            return body.contains { $0.name?.isSameIdentifier(as: name) ?? false }
-        }
     }
 
     package struct Trigger: Hashable {
@@ -94,13 +80,12 @@ package struct CaptureTriggers {
     }
 
     /// Creates all triggers of a table and replaces existing ones.
-    ///
-    /// - Parameter marks: without it, the caller calls `NamedWriters.mark` for the column list.
-    package static func install(_ db: Database, table: DeclaredTable, id: Int64, marks: Bool = true) throws {
+    package static func install(_ db: Database, table: DeclaredTable, id: Int64) throws {
         try TextLengths.prepare(db, id, table)
-        try CaptureTriggers(db, table: table, id: id).install(db, marks: marks)
+        try CaptureTriggers(db, table: table, id: id).install(db)
     }
 
+    /// - Parameter marks: without it, the caller calls `NamedWriters.mark` for the column list.
     package func install(_ db: Database, marks: Bool = true) throws {
         try Self.drop(db, id: id)
         try NotesTable(columns: table.columns.count).install(db)

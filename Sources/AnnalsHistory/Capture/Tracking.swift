@@ -29,53 +29,70 @@ public enum Tracking {
     /// Earlier writes of other programs are recorded first. A refused table is in the report with its reason. Other tables are
     /// still tracked, except those with foreign keys to it. Throws `DatabaseError`, and `AnnalsError` of code newerFormat, or of
     /// code schemaRefused if an object of the user has a name of Annals; then nothing is changed.
+    ///
+    /// - Parameter check: gets the report before COMMIT. If it throws, nothing is changed.
     package static func track(
-        _ db: Database, _ selection: Selection, options: Options = Options(), _ environment: CaptureEnvironment = .system
+        _ db: Database, _ selection: Selection, options: Options = Options(), _ environment: CaptureEnvironment = .system,
+        check: (TrackingReport) throws -> Void = { _ in }
     ) throws -> TrackingReport {
         try StoreSchema.checkFormat(db)
         var report = TrackingReport(tables: [], isDryRun: options.isDryRun)
         try inTransaction(db, isDryRun: options.isDryRun) {
-            let isNew = try !StoreSchema.exists(db)
-            if isNew {
-                let left = try OrphanedTriggers(db)
-                report.hadLostHistory = !left.tables.isEmpty
-                try left.remove(db)
-                try refuseTakenNames(db)
-            }
-            try OwnObjects.createCommonTables(db)
-            if isNew {
-                try StoreSchema.set(.format, to: StoreSchema.format, db)
-                if let length = environment.largeValue {
-                    try StoreSchema.set(.largeValue, to: min(Int64(length), CountedNumbers.range.upperBound), db)
-                }
-                try StoreSchema.set(.storeID, to: environment.makeStoreID().description, db)
-                try StoreSchema.noteSchemaVersion(db)
-            }
-            try TransactionRecorder.recordExternal(db, environment)
-            // History and the log have no rows of a table that is tracked only now. So its rows are recorded as inserted.
-            let newest = try TransactionTable(db).newest()
-            let recordsRows = try newest != nil || StoreSchema.isReplica(db) || !ConsumerTable.all(db).isEmpty
-            let absence = try TrackingRule.absence(db)
-            report.tables = try trackUnrecorded(db, selection, recordsRows: recordsRows)
-            let filled = report.tables.filter(\.hadRows)
-            if isNew || newest == nil && !filled.isEmpty { try HistoryBounds.note(began: environment.now(), db) }
-            if recordsRows, !filled.isEmpty {
-                let number = try TransactionRecorder.recordExternal(db, environment, contextName: UnknownRows.context)
-                try UnknownRows.add(
-                    filled.compactMap { table in
-                        guard let number, case .tracked(let id) = table.outcome else { return nil }
-                        return UnknownRows(list: id, absent: absence(table.name), recorded: number)
-                    }, db)
-                // Rows with NULL in the key are not recorded, so a reader would miss them.
-                for table in filled where table.rowsWithNullKey.count > 0 {
-                    if case .tracked(let id) = table.outcome { try Drift.expire([id], before: number ?? newest ?? 0, db) }
-                }
-            }
-            guard !isNew || report.tables.contains(where: \.isTracked) else { return try removeEverything(db) }
-            try StoreSchema.noteSchemaVersion(db)
-            if case .all = selection { try TrackingRule.set(all: true, db) }
+            let before = try usedBytes(db)
+            try trackSelected(db, selection, environment, &report)
+            report.addedBytes = try max(0, usedBytes(db) - before)
+            try check(report)
         }
         return report
+    }
+
+    private static func usedBytes(_ db: Database) throws -> Int64 {
+        func number(_ name: String) throws -> Int64 { try Int64.fetchOne(db, sql: "PRAGMA main.\(name)") ?? 0 }
+        return try (number("page_count") - number("freelist_count")) * number("page_size")
+    }
+
+    private static func trackSelected(
+        _ db: Database, _ selection: Selection, _ environment: CaptureEnvironment, _ report: inout TrackingReport
+    ) throws {
+        let isNew = try !StoreSchema.exists(db)
+        if isNew {
+            let left = try OrphanedTriggers(db)
+            report.hadLostHistory = !left.tables.isEmpty
+            try left.remove(db)
+            try refuseTakenNames(db)
+        }
+        try OwnObjects.createCommonTables(db)
+        if isNew {
+            try StoreSchema.set(.format, to: StoreSchema.format, db)
+            if let length = environment.largeValue {
+                try StoreSchema.set(.largeValue, to: min(Int64(length), CountedNumbers.range.upperBound), db)
+            }
+            try StoreSchema.set(.storeID, to: environment.makeStoreID().description, db)
+            try StoreSchema.noteSchemaVersion(db)
+        }
+        try TransactionRecorder.recordExternal(db, environment)
+        // History and the log have no rows of a table that is tracked only now. So its rows are recorded as inserted.
+        let newest = try TransactionTable(db).newest()
+        let recordsRows = try newest != nil || StoreSchema.isReplica(db) || !ConsumerTable.all(db).isEmpty
+        let absence = try TrackingRule.absence(db)
+        report.tables = try trackUnrecorded(db, selection, recordsRows: recordsRows)
+        let filled = report.tables.filter(\.hadRows)
+        if isNew || newest == nil && !filled.isEmpty { try HistoryBounds.note(began: environment.now(), db) }
+        if recordsRows, !filled.isEmpty {
+            let number = try TransactionRecorder.recordExternal(db, environment, contextName: UnknownRows.context)
+            try UnknownRows.add(
+                filled.compactMap { table in
+                    guard let number, case .tracked(let id) = table.outcome else { return nil }
+                    return UnknownRows(list: id, absent: absence(table.name), recorded: number)
+                }, db)
+            // Rows with NULL in the key are not recorded, so a reader would miss them.
+            for table in filled where table.rowsWithNullKey.count > 0 {
+                if case .tracked(let id) = table.outcome { try Drift.expire([id], before: number ?? newest ?? 0, db) }
+            }
+        }
+        guard !isNew || report.tables.contains(where: \.isTracked) else { return try removeEverything(db) }
+        try StoreSchema.noteSchemaVersion(db)
+        if case .all = selection { try TrackingRule.set(all: true, db) }
     }
 
     /// Annals would mistake a user's table with its prefix for its own and drop it. The tables of a snapshot belong to Annals.
@@ -91,8 +108,9 @@ public enum Tracking {
     package static func trackUnrecorded(_ db: Database, _ selection: Selection, recordsRows: Bool) throws -> [TrackingReport.Table] {
         // Queried once: after each new list GRDB would read the whole schema again for this query.
         let isReplica = try StoreSchema.isReplica(db)
+        let triggers = try ProgramTriggers(db)
         let tables = try TrackingPlan(db, selection).entries.map { entry in
-            var table = try perform(entry, isReplica, db)
+            var table = try perform(entry, isReplica, triggers, db)
             guard case .tracked(let id) = table.outcome, case .accepted(let definition) = entry.verdict else { return table }
             if recordsRows { table.recordedRows = try recordRows(definition, id, db) }
             return table
@@ -104,7 +122,7 @@ public enum Tracking {
     }
 
     private static func perform(
-        _ entry: TrackingPlan.Entry, _ isReplica: Bool, _ db: Database
+        _ entry: TrackingPlan.Entry, _ isReplica: Bool, _ triggers: ProgramTriggers, _ db: Database
     ) throws -> TrackingReport.Table {
         switch entry.verdict {
         case .refused(let reason):
@@ -118,14 +136,14 @@ public enum Tracking {
             } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
                 return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(error.message ?? "SQLite refused it")))
             }
-            var table = try start(definition, isReplica, db)
+            var table = try start(definition, isReplica, triggers, db)
             if let complaint = complaintAboutWriting(to: definition, db) {
                 try removeLists([table], db)
                 // If writes to the table fail without the triggers too, the triggers are not the cause, and the table is tracked.
                 guard complaintAboutWriting(to: definition, db) != nil else {
                     return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(complaint)))
                 }
-                table = try start(definition, isReplica, db)
+                table = try start(definition, isReplica, triggers, db)
             }
             var report = try report(on: definition, .tracked(id: table.id), db)
             report.hadRows = holdsRows
@@ -133,14 +151,17 @@ public enum Tracking {
         }
     }
 
-    private static func start(_ definition: DeclaredTable, _ isReplica: Bool, _ db: Database) throws -> TrackedTable {
+    private static func start(
+        _ definition: DeclaredTable, _ isReplica: Bool, _ triggers: ProgramTriggers, _ db: Database
+    ) throws -> TrackedTable {
         let table = try TrackedTable.create(db, for: definition)
         if isReplica, let names = try NewNames(db) {
             let first = try names.table(table.name)
             let columns = try names.columns(table.columns, of: first, known: table.columns.map { _ in nil }, before: nil)
             try CanonicalNames.set(CanonicalNames.Names(table: first, columns: columns), of: table, db)
         }
-        try CaptureTriggers.install(db, table: definition, id: table.id, marks: false)
+        try TextLengths.prepare(db, table.id, definition)
+        try CaptureTriggers(db, table: definition, id: table.id, among: triggers).install(db, marks: false)
         return table
     }
 

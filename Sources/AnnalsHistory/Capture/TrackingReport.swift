@@ -7,6 +7,8 @@ public struct TrackingReport: Sendable, Equatable {
     /// Another program had dropped the tables of Annals and left its triggers. The history starts again, and the store is in no
     /// space.
     public var hadLostHistory = false
+    /// The bytes by which the file grew: for the tables and triggers of Annals, and for rows that are recorded now. History adds to it.
+    public var addedBytes: Int64 = 0
 
     public struct Table: Sendable, Equatable {
         public var name: String

@@ -15,10 +15,17 @@ extension Store {
     /// - Throws: `AnnalsError`; nothing is changed then. A table that cannot be tracked is in the report with the reason.
     @discardableResult
     public func track(_ selection: Tracking.Selection, options: Tracking.Options = .init()) async throws -> TrackingReport {
+        try await track(selection, options: options) { _ in }
+    }
+
+    /// - Parameter check: gets the report before COMMIT. If it throws, nothing is changed.
+    package func track(
+        _ selection: Tracking.Selection, options: Tracking.Options, check: @escaping @Sendable (TrackingReport) throws -> Void
+    ) async throws -> TrackingReport {
         let (configuration, schema) = (configuration, schema)
         return try await translated("track") {
             try await database.writeWithoutTransaction { db in
-                try Tracking.track(db, selection, options: options, StoreStep(db, configuration, schema).environment)
+                try Tracking.track(db, selection, options: options, StoreStep(db, configuration, schema).environment, check: check)
             }
         }
     }
