@@ -128,6 +128,24 @@ import Testing
         #expect(try await world.stores[1].verify() == [])
     }
 
+    @Test(
+        arguments: [
+            "UPDATE p SET id = -1 WHERE id = 1; UPDATE p SET id = 1 WHERE id = 2; UPDATE p SET id = 2 WHERE id = -1",
+            "UPDATE p SET id = 3 WHERE id = 2; UPDATE p SET id = 2 WHERE id = 1",
+        ])
+    func `rows whose own key is the reference exchange it with their parents`(_ sql: String) async throws {
+        let world = try await world(
+            """
+            CREATE TABLE c(pid INTEGER PRIMARY KEY REFERENCES p(id) ON DELETE CASCADE ON UPDATE CASCADE, name TEXT, n AS (pid + 1));
+            INSERT INTO c VALUES(1, 'one'), (2, 'two')
+            """)
+        try world.outside(0, sql)
+        try await world.settle()
+        let parents = "SELECT c.name, p.name FROM c JOIN p ON p.id = pid ORDER BY 1"
+        #expect(try await world.rows(1, parents) == [["one", "one"], ["two", "two"]].map { $0.map(\.databaseValue) })
+        #expect(try await world.stores[1].verify() == [])
+    }
+
     @Test(arguments: ["UPDATE p SET id = 5 WHERE id = 1", "UPDATE p SET name = 'eins' WHERE id = 1", "INSERT INTO p VALUES(77, 'here')"])
     func `rows that are not tracked follow a changed key also if unsent work is put after it`(_ own: String) async throws {
         let world = try await world(

@@ -70,6 +70,14 @@ struct DecisionTests {
             // The value of the incoming side is from before the merge.
             try await shop.fail(64, "is a change of stock by -7, and no value", "resolve", "shop.db", "1", "--take", "incoming")
             try await shop.shell("shop.db", "UPDATE item SET stock = stock + 50;")
+            // And the one of the stored side, from before the addition.
+            try await shop.succeed("resolve", "laptop.db", "1", "--take", "stored")
+            #expect(try await shop.shell("laptop.db", "SELECT stock FROM item") == "4")
+            try await shop.succeed("sync", "shop.db", "laptop.db", "shop.db")
+            #expect(try await shop.shell("shop.db", "SELECT stock FROM item") == "54")
+            #expect(try await conflicts(shop, "shop.db").map { $0["resolution"] as? String } == ["stored"])
+            try await shop.succeed("resolve", "shop.db", "1", "--take", "stored")
+            #expect(try await shop.shell("shop.db", "SELECT stock FROM item") == "54")
             try await shop.succeed("resolve", "shop.db", "1", "--take", "incoming", "--set", "stock=47")
             #expect(try await shop.shell("shop.db", "SELECT stock FROM item") == "47")
         }

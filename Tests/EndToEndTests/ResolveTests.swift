@@ -110,10 +110,32 @@ struct ResolveTests {
             let lost = try #require(try await conflicts(shop, "shop.db").first { $0["kind"] as? String == "unique" })
             // Both name the row that has the value.
             #expect(lost["holder"] as? [String: Int] == ["id": 3])
-            #expect(try await shop.succeed("conflicts", "shop.db").output.contains("holder   id = 3 has it now"))
+            #expect(try await shop.succeed("conflicts", "shop.db").output.contains("holder   id = 3 has email = 'x@example.org' now"))
             try await shop.shell("shop.db", "UPDATE customer SET email = NULL WHERE name = 'Ann';")
             try await shop.succeed("resolve", "shop.db", "\(try #require(lost["id"] as? Int))", "--take", "incoming")
             #expect(try await shop.shell("shop.db", "SELECT name, email FROM customer WHERE id > 2;") == "Ann|\nBo|x@example.org")
+        }
+    }
+
+    @Test("a row whose parent was set aside too does not get another parent")
+    func parentSetAside() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await conflict(
+                shop, shop: "INSERT INTO customer (id, name, email) VALUES (3, 'Ann', 'x@example.org'), (4, 'Bo', 'y@example.org');",
+                laptop: "INSERT INTO customer (id, name, email) VALUES (3, 'Cy', 'y@example.org'); INSERT INTO invoice VALUES (3, 3, 9);")
+            let lost = try #require(try await conflicts(shop, "shop.db").first { $0["kind"] as? String == "foreignKey" })
+            let id = "\(try #require(lost["id"] as? Int))"
+            try await shop.fail(
+                65, "the row id = 3 of customer, to which the row of conflict \(id) refers, was set aside too", "resolve", "shop.db", id,
+                "--take",
+                "incoming")
+            #expect(try await shop.shell("shop.db", "SELECT count(*) FROM invoice WHERE id > 2;") == "0")
+            try await shop.succeed("resolve", "shop.db", id, "--take", "incoming", "--set", "customer_id=4")
+            #expect(
+                try await shop.shell(
+                    "shop.db", "SELECT name, total FROM invoice AS i JOIN customer AS c ON c.id = customer_id WHERE i.id = 3;")
+                    == "Bo|9.0")
         }
     }
 

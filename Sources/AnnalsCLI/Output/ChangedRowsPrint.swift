@@ -80,6 +80,7 @@ enum RefusalPrint {
         case .changed: "\(PrintableText.of(obstacle.columns.joined(separator: ", "))) changed"
         case .deleted: "deleted"
         case .insertedAgain: "inserted again"
+        case .otherParent: "would refer to another row, which got the key of its parent since"
         case .nullKey: "a row with NULL in its key"
         case .notTracked: "not tracked any more"
         }

@@ -25,7 +25,7 @@ enum ConflictReport {
             ]),
             "waiting": .bool(conflict.isWaiting), "resolved": .bool(conflict.isResolved),
             "resolution": .text(conflict.resolution?.rawValue),
-            "holder": line.holder.map { RowJSON.key($0, line.layout) } ?? .null,
+            "holder": line.holder.map { RowJSON.key($0.key, line.layout) } ?? .null,
         ])
     }
 
@@ -53,7 +53,8 @@ enum ConflictReport {
             lines.append((isWinner ? style(.green, text) : text) + time)
         }
         if let holder = line.holder {
-            lines.append("    \(pad("holder")) \(RowText.key(holder, line.layout)) has it now; annals blame shows who wrote it")
+            let values = RowText.row(holder.values, holder.columns)
+            lines.append("    \(pad("holder")) \(RowText.key(holder.key, line.layout)) has \(values) now; annals blame shows who wrote it")
         }
         if !line.sums.isEmpty {
             let applied = line.conflict.resolution == nil ? notApplied(line.sums) : "resolved"

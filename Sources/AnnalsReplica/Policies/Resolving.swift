@@ -109,7 +109,10 @@ package struct Resolving {
         guard let row = side == .stored ? entry.stored : entry.incoming else { return values.isEmpty ? nil : values }
         let columns = entry.columns.isEmpty ? table.columns.map(\.name) : entry.columns
         guard columns.count == row.count else { throw outdated }
-        let decided = Dictionary(zip(columns, side == .incoming ? followed(columns, row) : row)) { $1 }
+        var decided = Dictionary(zip(columns, side == .incoming ? followed(columns, row) : row)) { $1 }
+        // The stored value of a sum is that of the merge. It would undo every change since.
+        if side == .stored { for sum in changes(without: values) { decided[sum.column] = nil } }
+        if side == .incoming { try checkParents(decided, values) }
         return decided.merging(values) { $1 }
     }
 
@@ -128,6 +131,25 @@ package struct Resolving {
             hint: "Nothing was changed. Add them with an UPDATE in SQL when the constraint allows it, or give the values in setting:",
             commandHint: "Nothing was changed. When the constraint allows it, add \(additions) of this row with an UPDATE, "
                 + "or --set the new value of each such column")
+    }
+
+    /// A parent that was set aside together with the row is not there, and another row may have its key.
+    private func checkParents(_ decided: [String: Value], _ values: [String: Value]) throws {
+        for key in table.foreignKeys
+        where !key.columns.contains(where: { column in values.keys.contains { $0.isSameIdentifier(as: column) } }) {
+            let names = key.columnIndexes.map { $0.map { table.columns[$0].name } }
+            let parent = names.compactMap { $0.flatMap { decided[$0] } }
+            guard parent.count == names.count, renumbered.wasSetAside(key.parentTable, parent) else { continue }
+            let name = ManualEdit.text(parent, key.parentColumns)
+            throw AnnalsError(
+                .constraint, operation: "resolve",
+                "the row \(name) of \(key.parentTable), to which the row of conflict \(conflict.id) refers, was set aside too, and another row "
+                    + "may have its key now",
+                hint: "Nothing was changed. Give the parent's key in setting:",
+                commandHint:
+                    "Nothing was changed. --set \(key.columns.map { "\($0)=VALUE" }.joined(separator: " --set ")) names the row that is "
+                    + "meant")
+        }
     }
 
     /// The values of a row as its author wrote them, with the current keys of the row and of its parents.

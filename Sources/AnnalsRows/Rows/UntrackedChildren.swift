@@ -55,14 +55,39 @@ package final class UntrackedChildren {
         }
     }
 
-    /// One statement for all rows, because the old number of one row may be the new number of another.
+    /// One statement for all rows, because the old number of one row may be the new number of another. If the reference is unique in its
+    /// table, SQLite refuses that; then the rows are taken out first and inserted again.
     private func move(_ reference: UntrackedReference, _ moves: [(old: [Value], new: [Value])]) throws {
         try withTuples(reference, moves.map { ($0.old, $0.new) }) { isListed in
             let new = reference.columns.enumerated().map { columnIndex, column in
                 "\(SQL.quote(column)) = (SELECT new\(columnIndex) FROM temp.annals_gone AS gone WHERE \(matches(reference)))"
             }
-            try run("UPDATE \(table(reference)) SET \(new.joined(separator: ", ")) WHERE \(isListed)", reference, "get other keys")
+            let update = "UPDATE \(table(reference)) SET \(new.joined(separator: ", ")) WHERE \(isListed)"
+            do {
+                try session.db.inSavepoint {
+                    try session.db.execute(sql: update)
+                    return .commit
+                }
+            } catch let error as DatabaseError where Self.uniqueness.contains(error.extendedResultCode) {
+                try insertAgain(reference, update, where: isListed)
+            } catch let error as DatabaseError where [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode) {
+                throw refusal(reference, "get other keys")
+            }
         }
+    }
+
+    private static let uniqueness: [ResultCode] = [.SQLITE_CONSTRAINT_UNIQUE, .SQLITE_CONSTRAINT_PRIMARYKEY, .SQLITE_CONSTRAINT_ROWID]
+
+    private func insertAgain(_ reference: UntrackedReference, _ update: String, where isListed: String) throws {
+        let stored = "SELECT name FROM pragma_table_xinfo(?, 'main') WHERE hidden = 0 ORDER BY cid"
+        let columns = try String.fetchAll(session.db, sql: stored, arguments: [reference.table]).map(SQL.quote).joined(separator: ", ")
+        let copy = "temp.annals_moved AS child"
+        try session.db.execute(sql: "CREATE TEMP TABLE annals_moved AS SELECT \(columns) FROM \(table(reference)) WHERE \(isListed)")
+        try run("DELETE FROM \(table(reference)) WHERE \(isListed)", reference, "get other keys")
+        try run(update.replacing("UPDATE \(table(reference)) ", with: "UPDATE \(copy) "), reference, "get other keys")
+        try run(
+            "INSERT INTO main.\(SQL.quote(reference.table))(\(columns)) SELECT \(columns) FROM \(copy)", reference, "get other keys")
+        try session.db.execute(sql: "DROP TABLE temp.annals_moved")
     }
 
     /// Call it before COMMIT. Rows follow their parents, and the actions of the foreign keys with deleted parents are done.

@@ -12,6 +12,8 @@ public struct RevertObstacle: Hashable, Sendable {
         case deleted
         /// A later transaction inserted the row again.
         case insertedAgain
+        /// The row would refer to another row than before: its parent's key was given to another row since.
+        case otherParent
         /// The row's key holds NULL, so it does not identify the row.
         case nullKey
         /// The table is not tracked any more. It has no row here.
@@ -117,6 +119,7 @@ struct RevertObstacles {
         case .changed: "\(row) (\(obstacle.columns.joined(separator: ", ")))"
         case .deleted: "\(row) was deleted"
         case .insertedAgain: "\(row) was inserted again"
+        case .otherParent: "\(row) would refer to another row, which got the key of its parent since"
         case .nullKey: "a row of \(obstacle.table) with NULL in its key"
         case .notTracked: "the table \(obstacle.table) is not tracked any more"
         }
@@ -129,6 +132,18 @@ struct RevertObstacles {
 }
 
 extension RevertRefusal {
+    /// Leaves out each revert together with what it reverted, because neither is in the way any more. Does nothing if they are all.
+    mutating func leaveOutRevertedWork() {
+        var out: Set<Int64> = []
+        for transaction in transactions where !out.contains(transaction.number) {
+            let reverted = transaction.contextName.flatMap { context in
+                context.hasPrefix("revert of ") ? Int64(context.dropFirst("revert of ".count).prefix { $0 != "-" }) : nil
+            }
+            if let reverted, transactions.contains(where: { $0.number == reverted }) { out.formUnion([transaction.number, reverted]) }
+        }
+        if out.count < transactions.count { transactions.removeAll { out.contains($0.number) } }
+    }
+
     /// The error that names what is in the way.
     func error(_ subject: RevertSubject, _ obstacles: RevertObstacles, _ db: Database) throws -> AnnalsError {
         let because = "because rows were changed after it: \(obstacles.words)"

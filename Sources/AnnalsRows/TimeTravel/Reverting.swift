@@ -84,6 +84,11 @@ package final class Reverting {
         later = .refuse
     }
 
+    private lazy var laterParents = Result {
+        var first = source.first
+        if case .point(let point) = source.subject { first = point.token.number }
+        return try LaterParents(session.db, changes, after: first ?? 0)
+    }
     private lazy var rebased = Result { try source.first.map { try RebasedRows(session.db, changes, after: $0) } }
     /// The number of reverted transactions.
     package private(set) var transactions = 1
@@ -201,7 +206,35 @@ package final class Reverting {
         }
         var target = row
         for columnIndex in Set(changed).union(undone.interrupted) { target[columnIndex] = old[columnIndex] }
+        if later != .overwrite, try hasOtherParent(entry, target, besides: row, undone) {
+            obstacles.note(entry, row, .otherParent, columns: [], undone)
+            return nil
+        }
         return (row, target)
+    }
+
+    /// Whether a row that comes back, or gets earlier values, would refer to another row than it did.
+    private func hasOtherParent(
+        _ entry: TrackedTables.Entry, _ row: [Value], besides current: [Value]?, _ undone: UndoneChange
+    ) throws -> Bool {
+        for key in entry.definition.foreignKeys {
+            guard let parent = session.registry.table(named: key.parentTable)?.definition, !isRestored(parent.name) else { continue }
+            let places = parent.primaryKey.map { index in
+                key.parentColumns.firstIndex { $0.isSameIdentifier(as: parent.columns[index].name) }.flatMap { key.columnIndexes[$0] }
+            }
+            let columnIndexes = places.compactMap { $0 }
+            guard columnIndexes.count == places.count, !columnIndexes.contains(where: { row[$0].isNull }) else { continue }
+            if let current, columnIndexes.allSatisfy({ current[$0] == row[$0] }) { continue }
+            let first = columnIndexes.map(undone.first).min() ?? .max
+            if try laterParents.get().isLater(parent, key: columnIndexes.map { row[$0] }, than: first) { return true }
+        }
+        return false
+    }
+
+    /// Whether the rows of a table get their earlier values too.
+    private func isRestored(_ table: String) -> Bool {
+        guard case .point = source.subject else { return false }
+        return restored?.contains { $0.isSameIdentifier(as: table) } ?? true
     }
 
     // MARK: Second pass
@@ -223,6 +256,10 @@ package final class Reverting {
             if !undone.interrupted.isEmpty {
                 obstacles.note(entry, old, .changed, columns: undone.interrupted.sorted(), undone)
                 guard later != .keep else { return }
+            }
+            if try hasOtherParent(entry, old, besides: nil, undone), later != .overwrite {
+                obstacles.note(entry, old, .otherParent, columns: [], undone)
+                return
             }
             guard mayWrite else { return }
             try refusing(table, old) { try table.insert(old) }
@@ -270,6 +307,11 @@ package final class Reverting {
         let subject = source.subject
         if case .point = subject {
             let message = "\(subject.cannot): \(obstacles.words)"
+            if obstacles.noted.contains(where: { $0.obstacle.reason == .otherParent }) {
+                return AnnalsError(
+                    .rowsDiffer, operation: subject.operation, message,
+                    hint: "Nothing was changed; name the parent's table as well")
+            }
             guard obstacles.noted.allSatisfy({ $0.obstacle.reason == .nullKey }) else {
                 return StoreError.toVerify(.diverged, operation: subject.operation, "\(message), but history says otherwise")
             }
@@ -288,6 +330,7 @@ package final class Reverting {
             refusal.transactions.remove(at: index)
             refusal.isWithinItself = true
         }
+        refusal.leaveOutRevertedWork()
         return try refusal.error(subject, obstacles, session.db)
     }
 

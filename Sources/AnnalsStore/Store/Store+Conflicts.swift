@@ -22,8 +22,15 @@ public struct NamedConflict: Sendable {
     public var incomingReplicaName: String?
     /// The changes of columns with the policy `sum` that were not applied.
     package var sums: [RefusedSum] = []
-    /// The key of the row that has the value now which a UNIQUE index refused; nil if there is none.
-    package var holder: [Value]?
+    /// The row that has the values now which a UNIQUE index refused; nil if there is none.
+    package var holder: UniqueHolder?
+
+    package struct UniqueHolder: Sendable {
+        package var key: [Value]
+        /// The columns of the index, and the values in them.
+        package var columns: [String]
+        package var values: [Value]
+    }
 }
 
 /// The names of a space's replicas, as far as a store knows them.
@@ -145,8 +152,8 @@ extension Store {
 }
 
 extension TrackedTables.Entry {
-    /// The key of the row that has the values now which a UNIQUE index refused. Partial indexes and those with expressions are not searched.
-    fileprivate func holder(of conflict: Conflict, _ db: Database) throws -> [Value]? {
+    /// The row that has the values now which a UNIQUE index refused. Partial indexes and those with expressions are not searched.
+    fileprivate func holder(of conflict: Conflict, _ db: Database) throws -> NamedConflict.UniqueHolder? {
         let entry = conflict.entry
         guard entry.kind == .unique, entry.winner == .stored, !conflict.isResolved, let incoming = entry.incoming else { return nil }
         let names = entry.columns.isEmpty ? definition.columns.map(\.name) : entry.columns
@@ -164,7 +171,9 @@ extension TrackedTables.Entry {
             )
             defer { statement.reset() }
             for (number, value) in values.enumerated() { statement.bind(number + 1, value) }
-            if try statement.step() { return statement.values(0..<key.count) }
+            guard try statement.step() else { continue }
+            let columns = index.columns.compactMap(\.name)
+            return NamedConflict.UniqueHolder(key: statement.values(0..<key.count), columns: columns, values: values)
         }
         return nil
     }

@@ -131,6 +131,49 @@ struct RevertTests {
         #expect(try await shop.store.revert(transaction: 2).rows.inserted == 2)
     }
 
+    /// SQLite gives the number of a deleted row to the next one.
+    @Test(arguments: ["CASCADE", "SET NULL"])
+    func `a row does not come back under another parent`(action: String) async throws {
+        let shop = try await Shop(
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE part(id INTEGER PRIMARY KEY, item INT REFERENCES item(id) ON DELETE \(action));
+            """)
+        try await shop.write("INSERT INTO item VALUES(1, 'a'), (2, 'b'); INSERT INTO part VALUES(7, 1), (8, 2)")
+        let before = try await shop.store.latestToken()
+        try await shop.write("DELETE FROM item")
+        try await shop.write("INSERT INTO item VALUES(2, 'another')")
+        try await expectRefusal(shop, 2, .rowsDiffer, "id = 8 of part would refer to another row, which got the key of its parent since")
+        let part = RevertPart(table: "part", key: [.integer(8)])
+        let error = await #expect(throws: AnnalsError.self) { try await shop.store.revert(transaction: 2, part: part) }
+        #expect(error?.code == .rowsDiffer)
+        let restored = await #expect(throws: AnnalsError.self) { try await shop.store.restore(to: before, tables: ["part"]) }
+        #expect(restored?.message.contains("would refer to another row") == true, "\(String(describing: restored))")
+        let outcome = try await shop.store.revert(transaction: 2, later: .keep)
+        #expect(outcome.forced == 2)
+        let rows = try shop.file.shell("SELECT part.id, name FROM part LEFT JOIN item ON item.id = item ORDER BY 1")
+        #expect(rows == (action == "CASCADE" ? "7|a\n" : "7|a\n8|\n"))
+        // The whole point has the parent too. And a row that was restored is the old one.
+        try await shop.store.restore(to: before)
+        #expect(try shop.file.shell("SELECT part.id, name FROM part JOIN item ON item.id = item ORDER BY 1") == "7|a\n8|b\n")
+        try await shop.write("DELETE FROM part")
+        let latest = try await shop.store.latestToken().number
+        #expect(try await shop.store.revert(transaction: latest).rows.inserted == 2)
+    }
+
+    @Test func `a revert is not named together with what it reverted`() async throws {
+        let shop = try await Shop("CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT);")
+        try await shop.write("INSERT INTO item VALUES(1, 'a')")
+        try await shop.write("UPDATE item SET name = 'b'")
+        try await shop.write("UPDATE item SET name = 'c'")
+        try await shop.write("DELETE FROM item")
+        try await shop.store.revert(transaction: 4)
+        let error = await #expect(throws: AnnalsError.self) { try await shop.store.revert(transaction: 2) }
+        #expect((error?.underlying as? RevertRefusal)?.transactions.map(\.number) == [3])
+        try await shop.store.revert(transaction: 3)
+        #expect(try await shop.store.revert(transaction: 2).rows.updated == 1)
+    }
+
     @Test func `rows of an untracked table follow a key that is changed back`() async throws {
         let shop = try await Shop(
             "CREATE TABLE item(id INTEGER PRIMARY KEY); CREATE TABLE note(item INT REFERENCES item(id) ON UPDATE CASCADE);")
