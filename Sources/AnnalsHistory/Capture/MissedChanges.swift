@@ -74,7 +74,15 @@ package struct MissedChanges {
                 try move.execute(arguments: [end + Int64(offset) + 1 - id, id, id])
             }
         }
-        try db.execute(sql: "UPDATE main.\(table) SET id = -id WHERE id < 0")
+        // In the order of their new ids. SQLite fills a page if rows are appended, and leaves half of it empty otherwise.
+        if let list = try TrackedTable.fetch(db, id: last.table) {
+            let columns = StoreSchema.changesColumns(list.columns.count, byRowid: list.key.isByRowid).dropFirst().joined(separator: ", ")
+            try db.execute(
+                sql: """
+                    INSERT INTO main.\(table)(id, \(columns)) SELECT -id, \(columns) FROM main.\(table) WHERE id < 0 ORDER BY id DESC;
+                    DELETE FROM main.\(table) WHERE id < 0
+                    """)
+        }
         return placed
     }
 }

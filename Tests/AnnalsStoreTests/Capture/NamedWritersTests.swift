@@ -59,6 +59,21 @@ struct NamedWritersTests {
             try fixture.file.shell("SELECT count(*) FROM annals_context_moments; SELECT count(*) FROM annals_context_marks") == "0\n0\n")
     }
 
+    @Test func `rows that named writers replaced take no more space than those that they updated`() throws {
+        let fixture = try Fixture(tracking: Self.schema)
+        let value = String(repeating: "x", count: 300)
+        try fixture.file.shell((1...100).map { "INSERT INTO t VALUES(\($0), '\(value)\($0)');" }.joined())
+        try fixture.file.shell(
+            (1...100).map { number in
+                let rows = (0..<5).map { "REPLACE INTO t VALUES(\((number * 7 + $0 * 13) % 100 + 1), '\(value)\(number)-\($0)');" }.joined()
+                return "BEGIN; \(name("ann")) \(rows) \(end) COMMIT;"
+            }.joined())
+        #expect(try recorded(fixture).count == 101)
+        let pages = try fixture.file.shell("PRAGMA page_count; PRAGMA freelist_count; VACUUM; PRAGMA page_count;")
+            .split(separator: "\n").compactMap { Int($0) }
+        #expect(Double(pages[0] - pages[1]) < Double(pages[2]) * 1.2, "\(pages)")
+    }
+
     @Test func `a rollback takes the name back with the rows`() throws {
         let fixture = try Fixture(tracking: Self.schema)
         try fixture.file.shell("BEGIN; \(name("ann")) INSERT INTO t VALUES(1, 1); \(end) ROLLBACK; INSERT INTO t VALUES(2, 2)")
