@@ -8,7 +8,7 @@ package enum SchemaLimits {
 
     /// The length above which an update marks a text that it did not change, instead of storing it again: in characters. A mark makes the
     /// update trigger longer, for every program that opens the file.
-    package static let longText = 16
+    package static let longText = 8
 
     /// The size of the cache of defaults of added columns, as SQLite converts them.
     static let defaultsKnown = 1_000

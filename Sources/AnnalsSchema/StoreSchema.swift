@@ -153,7 +153,7 @@ package enum StoreSchema {
     /// The columns of annals_changes_ID in their order.
     ///
     /// An insert has all n… columns, and a delete all o… columns. An update has all o… columns, and of the n… columns at least the key
-    /// and the changed values. So it takes a quarter less space than two whole rows. There are two forms:
+    /// and the changed values. So it takes less space than two whole rows. There are two forms:
     ///
     /// - With `unchangedAreMarked` in m…, as triggers write it: n… is the new value, except where the column's bit in m… is set and n…
     ///   is 1 or 2. 1 means that the value did not change. 2 means that a large value did not change and is left out: o… is NULL.

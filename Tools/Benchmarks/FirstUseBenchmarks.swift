@@ -43,7 +43,7 @@ enum FirstUseBenchmarks {
         var results: [Benchmark] = []
         for (what, text, budgets) in [
             ("", nil, (open: Budget.atMost(25), size: Budget.atMost(9))),
-            (", long texts", "a text of more than sixteen characters", (.none, .none)),
+            (", long texts", "a text of more than eight characters", (.none, .none)),
         ] {
             let files = try await Files(schema: schema(tables: count, text: text))
             let rounds = try (0..<scale.rounds).map { _ in
