@@ -322,6 +322,8 @@ struct BadInputTests {
             try await shop.fail(66, "the name of the file is empty", "status", "")
             try await shop.fail(64, "an empty text is not a valid relay address", "join", "shop.db", "--relay", "", "--space", "shop")
             try await shop.fail(64, "See annals policy --help", "policy", "shop.db", "set", "customer")
+            try await shop.fail(64, "there is no command 'blam'. See annals --help", "blam", "shop.db", "customer")
+            try await shop.fail(64, "there is no command 'blam'", "blam")
             #expect(!shop.exists("old.db"))
         }
     }

@@ -65,7 +65,13 @@ struct ErrorReport: Equatable {
             guard let start = line.range(of: "See '"), let end = line.range(of: "' for more") else { return nil }
             return String(line[start.upperBound..<end.lowerBound])
         }
-        let message = root.message(for: error)
+        var message = root.message(for: error)
+        // The root command has no arguments, so the first one is meant as a command.
+        if help.last == "annals --help", message.lowercased().contains("unexpected argument"),
+            let name = message.split(separator: "'", omittingEmptySubsequences: false).dropFirst().first
+        {
+            message = "there is no command '\(name)'"
+        }
         self.init(status: .usage, line: Self.line(Self.uncapitalised(message), hint: help.last.map { "See \($0)" }))
     }
 

@@ -128,7 +128,9 @@ public final class HistoryReader {
         guard !request.tableNames.isEmpty else { return nil }
         return try request.tableNames.flatMap { name in
             guard let ids = layouts[name.foldedIdentifier] else {
-                throw AnnalsError(.notTracked, operation: "history", "the table \(name) has no history")
+                throw AnnalsError(
+                    .notTracked, operation: "history", "the table \(name) has no history", hint: "status() lists the tracked tables",
+                    commandHint: "annals status lists the tables")
             }
             return ids
         }
