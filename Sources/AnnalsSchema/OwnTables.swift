@@ -42,8 +42,7 @@ package enum OwnTables {
     /// In every store with history.
     package static let history = [meta, tables, transactions, spans]
 
-    /// In a store with history, created with the first row of the table, or when the store leaves a space (`unsent`). Only stores of earlier
-    /// versions lack the two of the context.
+    /// In a store with history, created with the first row of the table, or when the store leaves a space (`unsent`).
     package static let historyOnDemand = [consumers, renumbered, references, unsent, contextMoments, contextMarks]
 
     /// In every replica.

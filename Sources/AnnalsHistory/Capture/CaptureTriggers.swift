@@ -175,7 +175,8 @@ package struct CaptureTriggers {
     ///
     /// - Parameter large: the columns whose large values are left out if they did not change; then they are 2 in the new row.
     private func writeUpdate(_ differences: [String], large: Set<Int>) -> String {
-        var values: [(column: String, value: String)] = []
+        // In the order of the table's columns, so that the statement need not list them.
+        var values: [String] = []
         func isCompared(_ columnIndex: Int) -> Bool { longColumnIndexes.contains(columnIndex) || large.contains(columnIndex) }
         for mask in 0..<StoreSchema.maskCount(differences.count) {
             let first = mask * StoreSchema.columnsPerMask
@@ -188,24 +189,24 @@ package struct CaptureTriggers {
                     terms.append("((NOT (\(differences[columnIndex]))) << \(columnIndex - first))")
                 }
             }
-            values.append(("m\(mask)", SQL.balanced(["\(constant)"] + terms, operator: "|")))
+            values.append(SQL.balanced(["\(constant)"] + terms, operator: "|"))
         }
-        values += rowid("o", "OLD") + rowid("n", "NEW")
+        values += (rowid("o", "OLD") + rowid("n", "NEW")).map { $0.1 }
         func isLarge(_ column: DeclaredTable.Column) -> String { "length(OLD.\(SQL.quote(column.name))) > \(largeValue)" }
         values += table.columns.enumerated().map { columnIndex, column in
             let old = "OLD.\(SQL.quote(column.name))"
-            guard large.contains(columnIndex) else { return ("o\(columnIndex)", old) }
-            return ("o\(columnIndex)", "CASE WHEN \(isLarge(column)) AND NOT (\(differences[columnIndex])) THEN NULL ELSE \(old) END")
+            guard large.contains(columnIndex) else { return old }
+            return "CASE WHEN \(isLarge(column)) AND NOT (\(differences[columnIndex])) THEN NULL ELSE \(old) END"
         }
         values += table.columns.enumerated().map { columnIndex, column in
             let new = "NEW.\(SQL.quote(column.name))"
-            guard isCompared(columnIndex) else { return ("n\(columnIndex)", new) }
+            guard isCompared(columnIndex) else { return new }
             let unchanged = large.contains(columnIndex) ? "WHEN \(isLarge(column)) THEN 2 ELSE 1" : "ELSE 1"
-            return ("n\(columnIndex)", "CASE WHEN \(differences[columnIndex]) THEN \(new) \(unchanged) END")
+            return "CASE WHEN \(differences[columnIndex]) THEN \(new) \(unchanged) END"
         }
         return """
             INSERT INTO \(StoreSchema.changesTable(id)) VALUES(NULL, julianday(), \(StoreSchema.Operation.update.rawValue), \(
-                values.map(\.value).joined(separator: ", ")));
+                values.joined(separator: ", ")));
             """
     }
 

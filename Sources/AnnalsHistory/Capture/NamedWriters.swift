@@ -113,7 +113,7 @@ package struct NamedWriters {
 
     /// Creates the triggers that mark the raw changes of tracked tables, again with these column lists.
     static func mark(_ db: Database, _ lists: [Int64]) throws {
-        // Stores of earlier versions do not have the tables.
+        // Another program may have dropped the tables.
         try db.execute(sql: schema)
         for (group, lists) in Dictionary(grouping: lists, by: group).sorted(by: { $0.key < $1.key }) {
             try createMarkTrigger(db, group) { $0.union(lists) }

@@ -8,6 +8,8 @@ struct ReferencedParents {
     private(set) var gone: [[Value]: [Value]] = [:]
     /// The current values of parents that have others now, by those at the beginning.
     private var current: [[Value]: [Value]] = [:]
+    /// The same in the other direction.
+    private var beginnings: [[Value]: [Value]] = [:]
     /// The values at the beginning of parents that a merge gave other values.
     private var renumbered: Set<[Value]> = []
     /// The changes of the current step: old and new values, nil for a deleted parent.
@@ -20,7 +22,6 @@ struct ReferencedParents {
     /// The changes of a step happen at once.
     mutating func endStep() {
         guard !step.isEmpty else { return }
-        let beginnings = Dictionary(current.map { ($0.value, $0.key) }, uniquingKeysWith: { one, _ in one })
         var moved: [(beginning: [Value], new: [Value])] = []
         for (old, new) in step {
             let isTaken = current[old] != nil || gone[old] != nil
@@ -30,24 +31,38 @@ struct ReferencedParents {
                 moved.append((beginning, new))
             } else {
                 gone[beginning] = old
-                current[beginning] = nil
+                leave(beginning)
             }
         }
-        for (beginning, new) in moved { current[beginning] = new }
+        move(moved)
         step = []
+    }
+
+    private mutating func leave(_ beginning: [Value]) {
+        guard let last = current.removeValue(forKey: beginning) else { return }
+        if beginnings[last] == beginning { beginnings[last] = nil }
+    }
+
+    /// All leave their values before one gets them.
+    private mutating func move(_ moved: [(beginning: [Value], new: [Value])]) {
+        for (beginning, _) in moved { leave(beginning) }
+        for (beginning, new) in moved {
+            current[beginning] = new
+            beginnings[new] = beginning
+        }
     }
 
     /// Notes that a merge deleted parents and inserted them again with other values, all at once.
     mutating func noteInsertedAgain(_ moves: [(old: [Value], new: [Value])]) {
         endStep()
         // Another parent may have the old values now.
-        let beginnings = Dictionary(gone.map { ($0.value, $0.key) }, uniquingKeysWith: { one, _ in one })
-        let moved = moves.map { (beginning: beginnings[$0.old] ?? $0.old, new: $0.new) }
-        for (beginning, new) in moved {
+        let undone = Dictionary(gone.map { ($0.value, $0.key) }, uniquingKeysWith: { one, _ in one })
+        let moved = moves.map { (beginning: undone[$0.old] ?? $0.old, new: $0.new) }
+        for (beginning, _) in moved {
             gone[beginning] = nil
-            current[beginning] = new
             renumbered.insert(beginning)
         }
+        move(moved)
     }
 
     struct Move {
@@ -59,7 +74,7 @@ struct ReferencedParents {
 
     /// The parents that have other values now. The children are about to get these.
     mutating func takeMoves() -> [Move] {
-        defer { (current, renumbered) = ([:], []) }
+        defer { (current, beginnings, renumbered) = ([:], [:], []) }
         return current.filter { $0.key != $0.value }.map { Move(old: $0.key, new: $0.value, isRenumbered: renumbered.contains($0.key)) }
     }
 }

@@ -7,8 +7,8 @@ import GRDB
 /// Keeps the references of untracked rows to tracked rows valid during a merge (law 4).
 ///
 /// Untracked rows are local and are not in the space. So they follow a parent that gets another key, also if another replica changed the
-/// key. Only if the foreign key has ON UPDATE SET NULL, a key that was changed, and not renumbered, ends the reference. If a parent is deleted, the action of their foreign key is done. If it cannot be
-/// done, the pull is refused.
+/// key. Only if the foreign key has ON UPDATE SET NULL, a key that was changed, and not renumbered, ends the reference. If a parent is
+/// deleted, the action of their foreign key is done. If it cannot be done, the pull is refused.
 package final class UntrackedChildren {
     /// The session owns this object.
     private unowned let session: MergeSession

@@ -257,7 +257,7 @@ package final class Reverting {
                 obstacles.note(entry, old, .changed, columns: undone.interrupted.sorted(), undone)
                 guard later != .keep else { return }
             }
-            if try hasOtherParent(entry, old, besides: nil, undone), later != .overwrite {
+            if later != .overwrite, try hasOtherParent(entry, old, besides: nil, undone) {
                 obstacles.note(entry, old, .otherParent, columns: [], undone)
                 return
             }
