@@ -26,6 +26,11 @@ public struct HybridTime: Hashable, Comparable, Codable, Sendable {
         min(self, HybridTime(milliseconds: min(receipt, .max - Self.allowedLeadMilliseconds) + Self.allowedLeadMilliseconds))
     }
 
+    /// The time of a write that is older than its transaction.
+    package func earlier(by age: Int64) -> HybridTime {
+        age <= 0 || milliseconds <= 0 ? self : HybridTime(milliseconds: milliseconds - min(age, milliseconds))
+    }
+
     /// How far a time may be ahead of the relay's receipt time.
     package static let allowedLeadMilliseconds: Int64 = 60_000
 }

@@ -40,11 +40,13 @@ public struct JournalEntry: Hashable, Sendable {
     public var storedReplica: ReplicaID?
     public var storedTime: HybridTime?
     public var storedPosition: Position?
+    /// When the author wrote the incoming value, if that is not the time of the incoming transaction.
+    public var incomingTime: HybridTime?
 
     package init(
         kind: Kind, table: String, key: [Value], columns: [String] = [], policy: String, base: [Value]? = nil,
         stored: [Value]? = nil, incoming: [Value]? = nil, winner: Side, storedReplica: ReplicaID? = nil,
-        storedTime: HybridTime? = nil, storedPosition: Position? = nil
+        storedTime: HybridTime? = nil, storedPosition: Position? = nil, incomingTime: HybridTime? = nil
     ) {
         self.kind = kind
         self.table = table
@@ -58,6 +60,7 @@ public struct JournalEntry: Hashable, Sendable {
         self.storedReplica = storedReplica
         self.storedTime = storedTime
         self.storedPosition = storedPosition
+        self.incomingTime = incomingTime
     }
 }
 

@@ -51,10 +51,13 @@ package enum RowMark: Hashable, Sendable {
 package struct MarkedChange: Hashable, Sendable {
     package var change: RowChange
     package var mark: RowMark?
+    /// How long before the transaction's time the row was written last, in milliseconds. A group of commits has writes of different times.
+    package var age: Int64
 
-    package init(_ change: RowChange, mark: RowMark? = nil) {
+    package init(_ change: RowChange, mark: RowMark? = nil, age: Int64 = 0) {
         self.change = change
         self.mark = mark
+        self.age = age
     }
 }
 

@@ -36,7 +36,13 @@ extension SyncAgent {
     /// The same with another source of commit notices. If nil, only the relay wakes the agent.
     package func run(commits: (any CommitNotices)?, report: @escaping @Sendable (Summary) async -> Void = { _ in }) async throws {
         do {
-            try await stayInTouch(commits, report)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                defer { group.cancelAll() }
+                let recorded = commits.map { RecordedCommits($0, store) }
+                if let recorded { group.addTask { try await recorded.run() } }
+                group.addTask { try await self.stayInTouch(recorded, report) }
+                try await group.next()
+            }
         } catch is CancellationError {
             return
         } catch let error as AnnalsError where error.code == .cancelled {

@@ -32,6 +32,8 @@ package struct BodyEncoder: Sendable {
     private var resolutions: [ConflictResolution] = []
     private var references: [ReferenceSetting] = []
     private var voids: [VoidedEntry] = []
+    /// The ages of the changes that are not in a part yet; consecutive changes of one age are a run.
+    private var ages: [AgeRun] = []
     /// The number of changes that were begun, in all parts.
     package private(set) var changeCount = 0
 
@@ -92,6 +94,7 @@ package struct BodyEncoder: Sendable {
     }
 
     package mutating func change(_ change: MarkedChange) {
+        defer { age(change.age) }
         switch change.change {
         case .insert(let row): insert(row, mark: change.mark)
         case .delete(let row): delete(row, mark: change.mark)
@@ -99,6 +102,19 @@ package struct BodyEncoder: Sendable {
             precondition(change.mark == nil, "updates have no marks")
             update(key: key, columns: columns)
         }
+    }
+
+    /// How long before the transaction's time the last change was made, in milliseconds. Called at most once after each change.
+    package mutating func age(_ milliseconds: Int64) {
+        guard milliseconds > 0, let last = ages.indices.last else { return }
+        ages[last].count -= 1
+        if ages[last].count == 0 { ages.removeLast() }
+        addAge(milliseconds)
+    }
+
+    private mutating func addAge(_ milliseconds: Int64) {
+        if milliseconds == ages.last?.age { return ages[ages.count - 1].count += 1 }
+        ages.append(AgeRun(count: 1, age: milliseconds))
     }
 
     // MARK: Changes as a stream
@@ -145,6 +161,7 @@ package struct BodyEncoder: Sendable {
         endChange()
         if sections.count >= Self.pieceBytes { cutPiece() }
         changeCount += 1
+        addAge(0)
         lastColumn = -1
         sections.byte(code)
     }
@@ -267,6 +284,7 @@ package struct BodyEncoder: Sendable {
         body.transactionInfo(info)
         body.varint(tables.count)
         for table in tables.sorted() { body.varint(table) }
+        body.ages(ages)
         var finished: [[UInt8]] = []
         if !pieces.isEmpty {
             finished = [body.bytes] + pieces

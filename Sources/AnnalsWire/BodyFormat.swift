@@ -16,6 +16,7 @@ enum BodySection {
     static let voids: UInt8 = 6
     static let piece: UInt8 = 7
     static let references: UInt8 = 8
+    static let ages: UInt8 = 9
 }
 
 /// The first byte of a change: its kind in the lower half, its mark in the upper half.

@@ -16,6 +16,8 @@ package struct WireChange: Sendable {
     /// The new value of each changed column of an update, or all columns of an insert.
     package var new: [WireValue] = []
     package var mark: RowMark?
+    /// How long before the transaction's time the row was written last, in milliseconds.
+    package var age: Int64 = 0
 
     package init() {}
 
@@ -76,9 +78,12 @@ package struct BodyReader: Sendable {
     package let info: TransactionInfo
     /// The numbers of the tables that the changes refer to, ascending.
     package let tables: [Int]
+    /// The offset after the head.
+    let headEnd: Int
     private var reader: ByteReader
     private var stage = Stage.tables
     private var found = Rest()
+    private var ages: AgeRuns
     private var emptySections = 0
     private var isSectionEmpty = false
 
@@ -87,6 +92,8 @@ package struct BodyReader: Sendable {
         var reader = ByteReader(bytes, range: range)
         info = try reader.readTransactionInfo()
         tables = try reader.readTableNumbers()
+        headEnd = reader.offset
+        ages = AgeRuns(try reader.readAges())
         self.reader = reader
     }
 
@@ -106,9 +113,6 @@ package struct BodyReader: Sendable {
         try body.reader.expectEnd()
         return BodyPiece(total: total, offset: offset, range: range)
     }
-
-    /// The offset after the head.
-    var headEnd: Int { reader.offset }
 
     /// The table number of the next section, or nil after the last section.
     package mutating func nextTable() throws(WireError) -> Int? {
@@ -163,6 +167,7 @@ package struct BodyReader: Sendable {
             return false
         }
         isSectionEmpty = false
+        change.age = ages.next()
         return true
     }
 
@@ -216,13 +221,13 @@ package struct BodyReader: Sendable {
     /// The change, copied from the bytes.
     package func markedChange(_ change: WireChange) -> MarkedChange {
         switch change.kind {
-        case .insert: return MarkedChange(.insert(change.new.map(value)), mark: change.mark)
-        case .delete: return MarkedChange(.delete(change.old.map(value)), mark: change.mark)
+        case .insert: return MarkedChange(.insert(change.new.map(value)), mark: change.mark, age: change.age)
+        case .delete: return MarkedChange(.delete(change.old.map(value)), mark: change.mark, age: change.age)
         case .update:
             let columns = change.columns.indices.map {
                 ColumnChange(column: change.columns[$0], old: value(change.old[$0]), new: value(change.new[$0]))
             }
-            return MarkedChange(.update(key: change.key.map(value), columns: columns))
+            return MarkedChange(.update(key: change.key.map(value), columns: columns), age: change.age)
         }
     }
 

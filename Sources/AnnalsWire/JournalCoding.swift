@@ -9,7 +9,7 @@ private enum JournalFlag {
     static let time: UInt8 = 16
     static let position: UInt8 = 32
     static let incomingWon: UInt8 = 64
-    static let all: UInt8 = 127
+    static let incomingTime: UInt8 = 128
 }
 
 extension ByteWriter {
@@ -21,6 +21,7 @@ extension ByteWriter {
         if entry.storedReplica != nil { flags |= JournalFlag.replica }
         if entry.storedTime != nil { flags |= JournalFlag.time }
         if entry.storedPosition != nil { flags |= JournalFlag.position }
+        if entry.incomingTime != nil { flags |= JournalFlag.incomingTime }
         byte(entry.kind.rawValue)
         byte(flags)
         string(entry.table)
@@ -33,13 +34,14 @@ extension ByteWriter {
         if let replica = entry.storedReplica { identifier(replica) }
         if let time = entry.storedTime { self.time(time) }
         if let position = entry.storedPosition { self.position(position) }
+        if let time = entry.incomingTime { self.time(time) }
     }
 }
 
 extension ByteReader {
     mutating func readJournalEntry() throws(WireError) -> JournalEntry {
         guard let kind = JournalEntry.Kind(rawValue: try readByte()) else { throw .badValue("journal entry") }
-        let flags = try readFlags(allowed: JournalFlag.all)
+        let flags = try readByte()
         let table = try readString()
         let key = try readValues()
         let columns = try readStrings("columns", limit: WireLimits.maximumColumns)
@@ -50,9 +52,10 @@ extension ByteReader {
         let replica = flags & JournalFlag.replica != 0 ? try readIdentifier(ReplicaID.self) : nil
         let time = flags & JournalFlag.time != 0 ? try readTime() : nil
         let position = flags & JournalFlag.position != 0 ? try readPosition() : nil
+        let incomingTime = flags & JournalFlag.incomingTime != 0 ? try readTime() : nil
         return JournalEntry(
             kind: kind, table: table, key: key, columns: columns, policy: policy, base: base, stored: stored, incoming: incoming,
             winner: flags & JournalFlag.incomingWon != 0 ? .incoming : .stored, storedReplica: replica, storedTime: time,
-            storedPosition: position)
+            storedPosition: position, incomingTime: incomingTime)
     }
 }

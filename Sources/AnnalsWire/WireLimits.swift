@@ -19,6 +19,8 @@ package enum WireLimits {
     /// The journal entries in one body. An author ends a part much earlier, because each entry takes at least about ten
     /// bytes.
     package static let maximumJournalEntries = 1 << 19
+    /// The runs of changes of one age in one body.
+    package static let maximumAgeRuns = 1 << 20
     /// The tables that one body refers to, that a batch has layouts of, or that a schema entry tracks.
     package static let maximumTables = 65_536
     /// The statements of one schema entry: tables, indexes, triggers and views.

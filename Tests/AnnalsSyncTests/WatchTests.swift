@@ -181,6 +181,30 @@ struct WatchTests {
         #expect(longest.map { $0 > .seconds(5) && $0 <= SyncLimits.longestPause } == true)
     }
 
+    @Test("while the relay cannot be reached, each commit is recorded as a transaction")
+    func recordsWhileUnreachable() async throws {
+        let (pausing, continuation) = AsyncStream<Void>.makeStream()
+        // The relay never answers, and the first pause does not end.
+        let running = try await Running(fault: .unreachable("no connection", wasSent: false)) { _, pause in
+            continuation.yield()
+            try await Task.sleep(for: .seconds(3_600))
+        }
+        for await _ in pausing { break }
+        for number in 1...4 {
+            let before = try await running.world.rows(0, "SELECT count(*) FROM annals_transactions")
+            try running.world.outside(0, "INSERT INTO t VALUES ('\(number)', '\(number)')")
+            running.commits.report()
+            var turns = 0
+            while try await running.world.rows(0, "SELECT count(*) FROM annals_transactions") == before, turns < 10_000 {
+                await Task.yield()
+                turns += 1
+            }
+        }
+        try await running.end()
+        let recorded = try await running.world.rows(0, "SELECT count(*) FROM annals_transactions WHERE origin = 1")
+        #expect(recorded == [[4.databaseValue]])
+    }
+
     @Test("while the space refuses the store's schema, writes are captured, and it comes back by itself")
     func refusedSchema() async throws {
         let world = Mutex<SyncedStores?>(nil)

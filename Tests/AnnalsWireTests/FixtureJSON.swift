@@ -87,10 +87,12 @@ extension JSON {
             case .revived(let position, let changed):
                 .object(["revived": .big(position.rawValue), "changed": columnChanges(changed)])
             }
+        let age = JSON.big(UInt64(marked.age))
         return switch marked.change {
-        case .insert(let row): .object(["insert": values(row), "mark": mark])
-        case .delete(let row): .object(["delete": values(row), "mark": mark])
-        case .update(let key, let columns): .object(["update": values(key), "columns": columnChanges(columns), "mark": mark])
+        case .insert(let row): .object(["insert": values(row), "mark": mark, "age": age])
+        case .delete(let row): .object(["delete": values(row), "mark": mark, "age": age])
+        case .update(let key, let columns):
+            .object(["update": values(key), "columns": columnChanges(columns), "mark": mark, "age": age])
         }
     }
 
@@ -101,6 +103,7 @@ extension JSON {
             "stored": optional(entry.stored, values), "incoming": optional(entry.incoming, values),
             "incomingWon": .bool(entry.winner == .incoming), "replica": optional(entry.storedReplica) { .string($0.description) },
             "time": optional(entry.storedTime, time), "position": optional(entry.storedPosition) { .big($0.rawValue) },
+            "incomingTime": optional(entry.incomingTime, time),
         ])
     }
 

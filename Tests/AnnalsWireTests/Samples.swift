@@ -52,8 +52,8 @@ enum Samples {
                         columns: [
                             ColumnChange(column: 0, old: .integer(2), new: .integer(300)),
                             ColumnChange(column: 3, old: .blob([9]), new: .null),
-                        ])),
-                MarkedChange(.delete([.integer(4), .null, .null, .null])),
+                        ]), age: 2_500),
+                MarkedChange(.delete([.integer(4), .null, .null, .null]), age: 2_500),
             ]
         ),
         (200, [MarkedChange(.insert([.integer(1), .text("blue"), .null]))]),
@@ -77,7 +77,7 @@ enum Samples {
                 kind: .update, table: "seats", key: [.text("blue"), .integer(1)], columns: ["person", "row"], policy: "sum",
                 base: [.null, .integer(1)], stored: [.integer(5), .integer(2)], incoming: [.integer(6), .integer(3)], winner: .incoming,
                 storedReplica: otherReplica, storedTime: HybridTime(milliseconds: 1_760_000_000_456, counter: 1),
-                storedPosition: Position(12))
+                storedPosition: Position(12), incomingTime: HybridTime(milliseconds: 1_760_000_000_400))
         ]
 
     static let schema = SchemaEntry(

@@ -177,7 +177,7 @@ class Reader:
 
     def info(self):
         id, time, origin, flags = self.id(), self.time(), self.u8(), self.flags(7)
-        check(origin <= 2, "origin")
+        check(origin <= 3, "origin")
         author = self.string() if flags & 1 else None
         context = self.string() if flags & 2 else None
         replica = self.string() if flags & 4 else None
@@ -198,13 +198,21 @@ class Reader:
             check(self.u8() == 0, "section")
             self.end()
             return {"info": info, "tables": tables, "total": str(total), "offset": str(offset), "piece": piece.hex()}
+        ages = []
+        if tag == 9:
+            for count, age in self.list(lambda: (self.varint(), self.varint())):
+                check(count > 0, "age")
+                ages += [age] * count
+            check(ages, "no age")
+            tag = self.u8()
+        ages = iter(ages)
         while tag == 1:
             table = self.varint()
             check(table in tables, "table is not listed")
             changes = []
             code = self.u8()
             while code != 0:
-                changes.append(self.change(code))
+                changes.append(dict(self.change(code), age=str(next(ages, 0))))
                 code = self.u8()
             sections.append({"table": table, "changes": changes})
             tag = self.u8()
@@ -277,7 +285,7 @@ class Reader:
         return changes
 
     def journal_entry(self):
-        kind, flags = self.u8(), self.flags(0x7F)
+        kind, flags = self.u8(), self.flags(0xFF)
         check(kind <= 7, "kind of journal entry")
         table, key, columns, policy = self.string(), self.values(), self.list(self.string), self.string()
         return {
@@ -293,6 +301,7 @@ class Reader:
             "time": self.time() if flags & 16 else None,
             "position": str(self.position()) if flags & 32 else None,
             "incomingWon": bool(flags & 64),
+            "incomingTime": self.time() if flags & 128 else None,
         }
 
     def schema_entry(self):

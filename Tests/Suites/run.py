@@ -36,6 +36,8 @@ class Suite:
     folder: str = "."  # where the tests run, below the source
     whole: bool = True  # whether the source distribution has the tests
     runner: str = "pytest"
+    modes: tuple = ("plain", "tracked", "joined")
+    script: str = ""  # a program beside this one that runs the cases of a folder that is given
 
 
 SUITES = [
@@ -55,6 +57,10 @@ SUITES = [
     Suite(
         "django", "Django==5.2.19", [], ["schema", "migrations", "queries", "transactions"], folder="tests", runner="django",
     ),
+    Suite("sqllogictest", "", whole=False, runner="script", script="sqllogictest.py"),
+    # These describe work on two sides: their programs make the replicas themselves.
+    Suite("sqlite-session", "", whole=False, runner="script", script="sqlite_session.py", modes=("joined",)),
+    Suite("geodiff", "", whole=False, runner="script", script="geodiff.py", modes=("joined",)),
 ]
 
 
@@ -87,6 +93,8 @@ def source_of(suite, given, work):
 
 def python_of(suite, source, work):
     """The Python of a virtual environment that has the suite and what its tests need."""
+    if suite.script:
+        return Path(sys.executable)
     folder = work / "environments" / suite.name
     python = folder / "bin" / "python"
     if not python.exists():
@@ -107,6 +115,10 @@ def run_suite(suite, source, python, mode, options, work, relay):
         command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *suite.arguments]
     elif suite.runner == "unittest":
         command = [str(python), "-m", "unittest", "-v", *suite.arguments]
+    elif suite.runner == "script":
+        command = [str(python), "-B", str(HERE / suite.script), str(source)]
+        if suite.modes == ("joined",):
+            del environment["PYTHONPATH"]
     else:
         settings = folder / "suite_settings.py"
         settings.write_text(
@@ -123,7 +135,10 @@ def run_suite(suite, source, python, mode, options, work, relay):
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             print(f"  {suite.name}, {mode}: ended after {options.limit} minutes", flush=True)
-    outcomes = outcomes_of_xml(report) if suite.runner == "pytest" else outcomes_of_text(log.read_text(errors="replace"))
+    if suite.runner == "script":
+        outcomes = json.loads((folder / "outcomes.json").read_text()) if (folder / "outcomes.json").exists() else {}
+    else:
+        outcomes = outcomes_of_xml(report) if suite.runner == "pytest" else outcomes_of_text(log.read_text(errors="replace"))
     found = []
     if (folder / "found.jsonl").exists():
         found = [json.loads(line) for line in (folder / "found.jsonl").read_text().splitlines()]
@@ -224,11 +239,13 @@ def main():
                 continue
             source = source_of(suite, given, work)
             if source is None:
-                print(f"{suite.name}: left out; its source distribution has no tests. Give a folder: --source {suite.name}=FOLDER")
+                print(f"{suite.name}: left out. Give a folder that has its tests: --source {suite.name}=FOLDER")
                 continue
             python = python_of(suite, source, work)
             plain = None
             for mode in modes:
+                if mode not in suite.modes:
+                    continue
                 outcomes, found = run_suite(suite, source, python, mode, options, work, address)
                 passed, failed, skipped = count(outcomes)
                 kinds = collections.Counter(line["kind"] for line in found)
@@ -236,12 +253,12 @@ def main():
                       + "".join(f", {kind} {number}" for kind, number in sorted(kinds.items())), flush=True)
                 if mode == "plain":
                     plain = outcomes
-                elif plain is not None:
+                elif plain is not None or "plain" not in suite.modes:
                     for name, (outcome, reason) in sorted(outcomes.items()):
-                        if outcome == "failed" and plain.get(name, ["passed"])[0] != "failed":
+                        if outcome == "failed" and (plain or {}).get(name, ["passed"])[0] != "failed":
                             differing = True
                             print(f"  {name}: {reason}")
-                print_found([line for line in found if line["kind"] not in ("verified", "compared", "untrackable")])
+                print_found([line for line in found if line["kind"] not in ("verified", "compared", "untrackable", "repaired")])
     finally:
         if relay is not None:
             relay.terminate()

@@ -21,6 +21,8 @@ package struct RawChange: Hashable, Sendable {
 
     /// The change before which a REPLACE removed the row. The delete itself was written last.
     package var precedes: Int64?
+    /// When it was written, in milliseconds since 1970; nil if that is unknown or was not read.
+    package var time: Int64?
 
     package init(
         id: Int64, old: [Value]?, new: [Value]?, leftOut: [Int] = [], oldRowid: Int64? = nil, newRowid: Int64? = nil, precedes: Int64? = nil

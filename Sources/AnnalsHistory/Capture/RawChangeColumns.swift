@@ -75,6 +75,12 @@ struct RawChangeColumns {
     /// When the change was written; nil if that is unknown.
     func time(_ row: some RawChangeRow) -> Date? { JulianDay.date(row.value(firstNew + count)) }
 
+    /// The same in milliseconds since 1970.
+    func milliseconds(_ row: some RawChangeRow) -> Int64? {
+        guard case .real(let day) = row.value(firstNew + count), JulianDay.isDate(day) else { return nil }
+        return JulianDay.milliseconds(day)
+    }
+
     private func values(_ row: some RawChangeRow, from first: Int) -> [Value] {
         (first..<first + count).map { row.value($0) }
     }

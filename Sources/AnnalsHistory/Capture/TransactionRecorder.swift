@@ -257,9 +257,11 @@ enum JulianDay {
     /// The first day after the year 9999, where SQLite's dates end.
     private static let end = 5_373_484.5
 
+    static func isDate(_ day: Double) -> Bool { day >= 0 && day < end }
+
     /// The moment of a stored day, in whole milliseconds; nil for NULL, and for what is no day of SQLite's.
     static func date(_ value: Value) -> Date? {
-        guard case .real(let day) = value, day >= 0, day < end else { return nil }
+        guard case .real(let day) = value, isDate(day) else { return nil }
         return Date(timeIntervalSince1970: Double(milliseconds(day)) / 1_000)
     }
 }

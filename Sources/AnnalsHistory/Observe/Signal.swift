@@ -2,13 +2,15 @@ import AnnalsCore
 import Synchronization
 
 /// A flag for which one task waits. If it is raised twice before the task runs, the task sees it once.
-final class Signal: Sendable {
+package final class Signal: Sendable {
     private struct State {
         var isRaised = false
         var waiter: CheckedContinuation<Bool, any Error>?
     }
 
     private let state = Mutex(State())
+
+    package init() {}
 
     package func raise() {
         let waiter = state.withLock { state in

@@ -11,6 +11,8 @@ package struct NetChange: Hashable, Sendable {
     package var leftOut: [Int] = []
     package var oldRowid: Int64?
     package var newRowid: Int64?
+    /// When the row was written last, in milliseconds since 1970; nil if that is unknown or was not read.
+    package var time: Int64?
 
     package init(old: [Value]?, new: [Value]?, leftOut: [Int] = [], oldRowid: Int64? = nil, newRowid: Int64? = nil) {
         self.old = old
@@ -19,6 +21,9 @@ package struct NetChange: Hashable, Sendable {
         self.oldRowid = oldRowid
         self.newRowid = newRowid
     }
+
+    /// How long before the transaction's time the row was written last, in milliseconds. 0 if that is unknown.
+    package func age(at transaction: HybridTime) -> Int64 { time.map { max(0, transaction.milliseconds - $0) } ?? 0 }
 
     /// Sets an unchanged value in both rows.
     package mutating func fill(_ columnIndex: Int, _ value: Value) {
@@ -79,11 +84,11 @@ package struct NetChangeFolder: Sendable {
         let old = change.old.map { RowState($0, of: from) }
         let new = change.new.map { RowState($0, of: to) }
         if let from, from == to {
-            append(RowEdge(id: change.id, from: old, to: new, leftOut: change.leftOut), at: from)
+            append(RowEdge(id: change.id, from: old, to: new, leftOut: change.leftOut, time: change.time), at: from)
             return
         }
-        if let from { append(RowEdge(id: change.id, from: old, to: nil, next: to, precedes: change.precedes), at: from) }
-        if let to { append(RowEdge(id: change.id, from: nil, to: new), at: to) }
+        if let from { append(RowEdge(id: change.id, from: old, to: nil, next: to, precedes: change.precedes, time: change.time), at: from) }
+        if let to { append(RowEdge(id: change.id, from: nil, to: new, time: change.time), at: to) }
     }
 
     private mutating func append(_ edge: RowEdge, at identity: RowIdentity) {
@@ -112,6 +117,7 @@ package struct NetChangeFolder: Sendable {
         let columns = slots.indices.map { slots[$0].leavesOut ? slots[$0].takeColumns() : [] }
         let incarnations = slots.indices.map { RowIncarnations(slots[$0], rawOrder, columns: columns[$0]) }
         let ends = incarnations.indices.map { incarnations[$0].start == nil ? nil : end(ofIncarnationAt: $0, incarnations) }
+        let times = slots.map(\.lastTime)
         var isContinued = [Bool](repeating: false, count: incarnations.count)
         for case let end? in ends { isContinued[end] = true }
         (slots, slotIndexes) = ([], [:])
@@ -121,18 +127,21 @@ package struct NetChangeFolder: Sendable {
             if let start = here.start {
                 // If a row ended and another one began under its key, this is one update.
                 let end = ends[index].map { incarnations[$0].end } ?? inserted
-                append(start, end, leftOut: end == nil ? [] : columns[index].filter { !$0.isKnown }.map(\.columnIndex), to: &changes)
-                if ends[index] != nil { append(nil, inserted, to: &changes) }
+                let time = [times[index], ends[index].flatMap { times[$0] }].compactMap { $0 }.max()
+                append(start, end, time, leftOut: end == nil ? [] : columns[index].filter { !$0.isKnown }.map(\.columnIndex), to: &changes)
+                if ends[index] != nil { append(nil, inserted, times[index], to: &changes) }
             } else {
-                append(nil, inserted, to: &changes)
+                append(nil, inserted, times[index], to: &changes)
             }
         }
         return changes
     }
 
-    private func append(_ old: RowState?, _ new: RowState?, leftOut: [Int] = [], to changes: inout [NetChange]) {
+    private func append(_ old: RowState?, _ new: RowState?, _ time: Int64?, leftOut: [Int] = [], to changes: inout [NetChange]) {
         guard old != new else { return }
-        changes.append(NetChange(old: old?.row, new: new?.row, leftOut: leftOut, oldRowid: old?.rowid, newRowid: new?.rowid))
+        var change = NetChange(old: old?.row, new: new?.row, leftOut: leftOut, oldRowid: old?.rowid, newRowid: new?.rowid)
+        change.time = time
+        changes.append(change)
     }
 
     /// The index of the row's final identity; nil if the row was deleted.

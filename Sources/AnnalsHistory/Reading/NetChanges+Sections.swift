@@ -48,19 +48,22 @@ extension NetChanges {
 
 extension NetChange {
     package func translated(by translation: LayoutTranslation) -> NetChange {
-        NetChange(
+        var change = NetChange(
             old: old.map(translation.translate), new: new.map(translation.translate), leftOut: leftOut.compactMap(translation.columnIndex),
             oldRowid: oldRowid, newRowid: newRowid)
+        change.time = time
+        return change
     }
 }
 
 extension RawChange {
     /// - Parameter distance: added to the ids, because each column list has its own ids.
     package func translated(by translation: LayoutTranslation, movedBy distance: Int64) -> RawChange {
-        RawChange(
+        var change = RawChange(
             id: id + distance, old: old.map(translation.translate), new: new.map(translation.translate),
             leftOut: leftOut.compactMap(translation.columnIndex), oldRowid: oldRowid, newRowid: newRowid,
-            precedes: precedes.map { $0 + distance }
-        )
+            precedes: precedes.map { $0 + distance })
+        change.time = time
+        return change
     }
 }

@@ -37,14 +37,16 @@ package final class NetChanges {
     private let layouts: [Int64: TrackedTable]
     private let foldedAtOnce: Int
     private let foldedInMemory: Int
+    private let readsTimes: Bool
     private var sources: [Int64: RawChangeScan] = [:]
     private var translations: [Int64: LayoutTranslation] = [:]
     package lazy var spans = Result { try SpanTable(db).find() }
 
     package init(
         _ db: Database, tables: TrackedTables, foldedAtOnce: Int = HistoryLimits.foldedAtOnce,
-        foldedInMemory: Int = HistoryLimits.foldedInMemory
+        foldedInMemory: Int = HistoryLimits.foldedInMemory, readsTimes: Bool = false
     ) throws {
+        self.readsTimes = readsTimes
         self.db = db
         self.tables = tables
         layouts = try tables.layouts ?? Dictionary(TrackedTable.fetchAll(db).map { ($0.id, $0) }, uniquingKeysWith: { $1 })
@@ -192,11 +194,12 @@ package final class NetChanges {
     /// A row's only change is its net change.
     private func pass(_ change: RawChange, _ rule: IdentityRule, _ visit: (NetChange) throws -> Void) throws {
         guard change.old != change.new else { return }
-        try visit(
-            NetChange(
-                old: change.old, new: change.new, leftOut: change.leftOut,
-                oldRowid: change.old.flatMap { rule.isKeyless($0) ? change.oldRowid : nil },
-                newRowid: change.new.flatMap { rule.isKeyless($0) ? change.newRowid : nil }))
+        var row = NetChange(
+            old: change.old, new: change.new, leftOut: change.leftOut,
+            oldRowid: change.old.flatMap { rule.isKeyless($0) ? change.oldRowid : nil },
+            newRowid: change.new.flatMap { rule.isKeyless($0) ? change.newRowid : nil })
+        row.time = change.time
+        try visit(row)
     }
 
     /// Visits the raw changes of one section with their times, in the columns of its layout and in the order in which they happened.
@@ -210,7 +213,7 @@ package final class NetChanges {
 
     private func source(_ layout: Int64) throws -> RawChangeScan {
         if let known = sources[layout] { return known }
-        let source = try RawChangeScan(db, self.layout(layout))
+        let source = try RawChangeScan(db, self.layout(layout), readsTimes: readsTimes)
         sources[layout] = source
         return source
     }

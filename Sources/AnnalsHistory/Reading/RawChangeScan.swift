@@ -21,6 +21,7 @@ final class RawChangeScan {
     private let isByRowid: Bool
     private let columns: RawChangeColumns
     private let rows: PreparedStatement
+    private let readsTimes: Bool
     /// Reads only the keys; created when first needed.
     private lazy var keys = Result { try PreparedStatement(db, "\(columns.select(layout.key)) ORDER BY id") }
     /// Reads the rows with their times, without the deletes that precede another change; created when first needed.
@@ -35,13 +36,15 @@ final class RawChangeScan {
     private lazy var sortedRows = Result { try makeSortedRows() }
     private let db: Database
 
-    init(_ db: Database, _ table: TrackedTable) throws {
+    /// - Parameter readsTimes: whether the changes have the times at which they were written.
+    init(_ db: Database, _ table: TrackedTable, readsTimes: Bool = false) throws {
+        self.readsTimes = readsTimes
         layout = table.layout
         rule = table.identityRule
         isByRowid = table.key.isByRowid
         columns = RawChangeColumns(table)
         self.db = db
-        rows = try PreparedStatement(db, "\(columns.select()) ORDER BY id")
+        rows = try PreparedStatement(db, "\(columns.select(withTime: readsTimes)) ORDER BY id")
     }
 
     /// SQLite sorts on disk what does not fit into its cache.
@@ -56,12 +59,18 @@ final class RawChangeScan {
         terms += zip(parts, rule.collations).map { part, collation in
             "CASE WHEN \(isKeyless) THEN NULL ELSE \(part) END COLLATE \(Collation.isBuiltIn(collation) ? collation : Collation.binary)"
         }
-        return try PreparedStatement(db, "\(columns.select()) ORDER BY \(terms.joined(separator: ", ")), id")
+        return try PreparedStatement(db, "\(columns.select(withTime: readsTimes)) ORDER BY \(terms.joined(separator: ", ")), id")
+    }
+
+    private func change(_ operation: StoreSchema.Operation, _ rows: PreparedStatement) -> RawChange {
+        var change = columns.change(operation, rows)
+        if readsTimes { change.time = columns.milliseconds(rows) }
+        return change
     }
 
     /// Visits all raw changes of the section in the order in which they were written.
     package func forEach(_ section: NetChanges.Section, _ visit: (RawChange) throws -> Void) throws {
-        try forEach(rows, section) { try visit(columns.change($0, rows)) }
+        try forEach(rows, section) { try visit(change($0, rows)) }
     }
 
     /// Visits all raw changes of the section with their times, in the order in which they happened.
@@ -97,7 +106,7 @@ final class RawChangeScan {
 
     /// The same as `forEach`, with the rows' hashes.
     func forEachHashed(_ section: NetChanges.Section, _ visit: (RawChange, RowHashes) throws -> Void) throws {
-        try forEach(rows, section) { try visit(columns.change($0, rows), hashes($0, rows)) }
+        try forEach(rows, section) { try visit(change($0, rows), hashes($0, rows)) }
     }
 
     /// Visits the changes that match `isWanted`. The changes of each row follow one another in the order in which they were
@@ -106,7 +115,7 @@ final class RawChangeScan {
         _ section: NetChanges.Section, where isWanted: (RowHashes) -> Bool, _ visit: (RawChange) throws -> Void
     ) throws {
         let rows = try sortedRows.get()
-        try forEach(rows, section) { if isWanted(hashes($0, rows)) { try visit(columns.change($0, rows)) } }
+        try forEach(rows, section) { if isWanted(hashes($0, rows)) { try visit(change($0, rows)) } }
     }
 
     /// Visits only the hashes of the changed rows.

@@ -29,6 +29,8 @@ struct RowEdge: Sendable {
     package var precedes: Int64?
     /// Indices of values that it did not change and does not have.
     package var leftOut: [Int] = []
+    /// When it was written, in milliseconds since 1970, if that was read.
+    package var time: Int64?
 
     /// In the order of events. A change that precedes another one is sorted before it.
     static func happensBefore(_ left: RowEdge, _ right: RowEdge) -> Bool {
@@ -46,6 +48,9 @@ struct RowSlot: Sendable {
         edges.append(edge)
         if edge.precedes != nil { isInOrder = false }
     }
+
+    /// When it was changed last; nil if no time is known.
+    var lastTime: Int64? { edges.lazy.compactMap(\.time).max() }
 
     /// Called once after all changes were added, because inserting one at its place would move all later ones.
     mutating func bringInOrder() {

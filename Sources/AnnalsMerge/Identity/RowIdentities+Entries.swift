@@ -7,8 +7,11 @@ package struct NotedChange: Sendable {
     package var mark: RowMark?
     /// The key of the row that a `merged` delete was merged into.
     package var mergedInto: CandidateKey?
+    /// How long before the entry's time the row was written last, in milliseconds.
+    package var age: Int64
 
-    package init(old: RowImage?, new: RowImage?, mark: RowMark? = nil, mergedInto: CandidateKey? = nil) {
+    package init(old: RowImage?, new: RowImage?, mark: RowMark? = nil, mergedInto: CandidateKey? = nil, age: Int64 = 0) {
+        self.age = age
         self.old = old
         self.new = new
         self.mark = mark
@@ -31,6 +34,8 @@ extension RowIdentities {
             if let old = change.old, let id { release(old.names, of: id) }
         }
         for (index, change) in entry.enumerated() {
+            var mark = mark
+            mark.time = mark.time.earlier(by: change.age)
             switch (change.old, ids[index], change.new) {
             case (let old?, let id?, let new?): noteUpdate(id, old, new, by: mark)
             case (let old?, let id?, nil):

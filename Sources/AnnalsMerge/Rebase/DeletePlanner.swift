@@ -10,7 +10,7 @@ struct DeletePlanner {
         case .alive(let row, let rowID):
             let number = state.rowNumber(table, row, rowID, Cause(index))
             state.outcomes[index].row = number
-            if let reason = state.decisions.setAside(index) ?? refusal(table, state.rows[number].rowID) {
+            if let reason = state.decisions.setAside(index) ?? refusal(index, table, state.rows[number].rowID) {
                 state.outcomes[index].loss = reason
                 return
             }
@@ -26,12 +26,12 @@ struct DeletePlanner {
     }
 
     /// Why a delete of a row that others changed is refused. nil if it is not.
-    private func refusal(_ table: MergeTable, _ rowID: RowIdentities.ID?) -> Reason? {
+    private func refusal(_ index: Int, _ table: MergeTable, _ rowID: RowIdentities.ID?) -> Reason? {
         guard let mark = rowID.flatMap({ state.context.rowIdentities[$0].latestWriter }) else { return nil }
         let rule = state.policies(of: table).delete
         let isRefused =
             switch rule {
-            case .lastWriterWins: state.winner(against: mark) == .stored
+            case .lastWriterWins: state.winner(ofChange: index, against: mark) == .stored
             case .deleteWins: false
             case .updateWins, .manual: true
             }

@@ -28,7 +28,7 @@ struct RebaseJournal {
         let row = state.rows[number]
         guard let after = row.after else { return removedRow(row, before) }
         var lost: [(column: RequestedColumn, reason: Reason)] = []
-        var key = row.table.key(of: before)
+        var (key, time) = (row.table.key(of: before), state.time(ofChange: row.cause.change))
         for columnIndex in before.indices where before[columnIndex] != after[columnIndex] {
             switch row.effects[columnIndex] {
             case .followed?: continue
@@ -37,7 +37,7 @@ struct RebaseJournal {
                 guard let (index, column) = requester(of: number, columnIndex),
                     !state.outcomes[index].combined.contains(columnIndex), column.old != before[columnIndex]
                 else { continue }
-                key = requestedKey(index, row.table)
+                (key, time) = (requestedKey(index, row.table), state.time(ofChange: index))
                 lost.append((column, winningReason(index, number, columnIndex)))
             }
         }
@@ -46,19 +46,20 @@ struct RebaseJournal {
             let columnIndexes = columns.map(\.column.columnIndex)
             return JournalForm.entry(
                 reason, row.table, key, columns: columnIndexes, base: base.count == columns.count ? base : nil,
-                stored: columnIndexes.map { before[$0] }, incoming: columnIndexes.map { after[$0] }, winner: .incoming)
+                stored: columnIndexes.map { before[$0] }, incoming: columnIndexes.map { after[$0] }, winner: .incoming, at: time)
         }
     }
 
     private func removedRow(_ row: RebasedRow, _ before: [Value]) -> [JournalEntry] {
+        let time = state.time(ofChange: row.cause.change)
         if row.removal == nil, row.cause.via == .change, case .delete(let old) = state.transaction.changes[row.cause.change].change {
             if old == before { return [] }
             let mark = row.rowID.flatMap { state.context.rowIdentities[$0].latestWriter }
             let reason = Reason(kind: .deleteOfUpdated, policy: state.policies(of: row.table).delete.rawValue, mark: mark)
-            return [JournalForm.entry(reason, row.table, row.table.key(of: old), base: old, stored: before, winner: .incoming)]
+            return [JournalForm.entry(reason, row.table, row.table.key(of: old), base: old, stored: before, winner: .incoming, at: time)]
         }
         let reason = row.removal ?? .declared(.foreignKey)
-        return [JournalForm.entry(reason, row.table, row.table.key(of: before), stored: before, winner: .incoming)]
+        return [JournalForm.entry(reason, row.table, row.table.key(of: before), stored: before, winner: .incoming, at: time)]
     }
 
     /// The last change that requested a column and got it.
@@ -96,7 +97,7 @@ struct RebaseJournal {
         guard !changes.isEmpty else {
             let key = row.table.key(of: tombstone.row)
             let reason = Reason.declared(.foreignKey, mark: tombstone.mark)
-            return [JournalForm.entry(reason, row.table, key, base: tombstone.row, incoming: after, winner: .incoming)]
+            return [JournalForm.entry(reason, row.table, key, base: tombstone.row, incoming: after, winner: .incoming, at: nil)]
         }
         let reason = Reason(kind: .updateOfDeleted, policy: state.policies(of: row.table).delete.rawValue, mark: tombstone.mark)
         return changes.map { index in
@@ -104,7 +105,7 @@ struct RebaseJournal {
             let base = requested.compactMap(\.old)
             return JournalForm.entry(
                 reason, row.table, requestedKey(index, row.table), columns: requested.map(\.columnIndex),
-                base: base.count == requested.count ? base : nil, incoming: requested.map(\.written), winner: .incoming)
+                base: base.count == requested.count ? base : nil, incoming: requested.map(\.written), winner: .incoming, at: state.time(ofChange: index))
         }
     }
 }
@@ -128,11 +129,11 @@ enum JournalForm {
 
     static func entry(
         _ reason: Reason, _ table: MergeTable, _ key: [Value], columns: [Int] = [], base: [Value]? = nil, stored: [Value]? = nil,
-        incoming: [Value]? = nil, winner: JournalEntry.Side
+        incoming: [Value]? = nil, winner: JournalEntry.Side, at time: HybridTime?
     ) -> JournalEntry {
         JournalEntry(
             kind: reason.kind, table: table.canonicalName, key: key, columns: columns.map { table.columns[$0].canonicalName },
             policy: reason.policy, base: base, stored: stored, incoming: incoming, winner: winner, storedReplica: reason.mark?.replica,
-            storedTime: reason.mark?.time, storedPosition: reason.mark?.position)
+            storedTime: reason.mark?.time, storedPosition: reason.mark?.position, incomingTime: time)
     }
 }

@@ -45,6 +45,8 @@ package struct RebasedChange {
     package var old: [Value]?
     package var new: [Value]?
     package var mark: RowMark?
+    /// How long before the transaction's time the row was changed last, in milliseconds.
+    package var age: Int64
 }
 
 /// A row of the transaction that has another key now.

@@ -159,12 +159,14 @@ package final class RebasePlanner {
     package func finish() throws -> RebaseResult {
         let settled = try RebaseJournal(state: state).entries()
         var changes: [RebasedChange] = []
-        for row in state.rows where row.after == nil && row.before != nil {
-            changes.append(RebasedChange(table: row.table, old: row.before, new: nil, mark: row.mark))
+        for (number, row) in state.rows.enumerated() where row.after == nil && row.before != nil {
+            changes.append(RebasedChange(table: row.table, old: row.before, new: nil, mark: row.mark, age: state.age(ofRow: number)))
         }
         let revivals = RevivalPlanner(state: state)
-        for row in state.rows where row.after != nil && row.before != row.after {
-            changes.append(RebasedChange(table: row.table, old: row.before, new: row.after, mark: revivals.mark(of: row)))
+        for (number, row) in state.rows.enumerated() where row.after != nil && row.before != row.after {
+            changes.append(
+                RebasedChange(
+                    table: row.table, old: row.before, new: row.after, mark: revivals.mark(of: row), age: state.age(ofRow: number)))
             if let rowID = row.rowID, let before = row.before, let after = row.after {
                 context.noteChange(of: rowID, from: before, to: after)
             }

@@ -136,9 +136,24 @@ final class RebaseState {
     }
 
     /// The side that wrote later. `ReplicaID` breaks ties.
-    func winner(against mark: WriteMark) -> JournalEntry.Side {
-        LastWriterWins.winner(
-            incoming: transaction.info.time.clamped(toReceipt: context.relayTime), of: context.replica, stored: mark)
+    func winner(ofChange index: Int, against mark: WriteMark) -> JournalEntry.Side {
+        let time = transaction.info.time.clamped(toReceipt: context.relayTime).earlier(by: transaction.changes[index].age)
+        return LastWriterWins.winner(incoming: time, of: context.replica, stored: mark)
+    }
+
+    /// When the change was made, if that is not the transaction's time.
+    func time(ofChange index: Int) -> HybridTime? {
+        let age = transaction.changes[index].age
+        return age > 0 ? transaction.info.time.earlier(by: age) : nil
+    }
+
+    /// How long before the transaction's time a row was changed last. A row that no change requested has the transaction's time.
+    func age(ofRow number: Int) -> Int64 {
+        var age: Int64?
+        for index in changes(of: number) where outcomes[index].loss == nil {
+            age = min(age ?? .max, transaction.changes[index].age)
+        }
+        return age ?? 0
     }
 
     /// The tombstone of a restored row.

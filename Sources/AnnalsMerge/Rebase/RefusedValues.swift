@@ -12,10 +12,13 @@ struct RefusedValues {
         switch change.change {
         case .delete(let old):
             guard let reason = outcome.loss, after != nil || outcome.row == nil else { return [] }
-            return [JournalForm.entry(reason, table, table.key(of: old), base: old, stored: after, winner: .stored)]
+            return [JournalForm.entry(reason, table, table.key(of: old), base: old, stored: after, winner: .stored, at: state.time(ofChange: index))]
         case .insert(let row):
             guard after != nil || change.mark != nil else {
-                return [JournalForm.entry(reason(index, nil), table, table.key(of: row), incoming: row, winner: .stored)]
+                let key = table.key(of: row)
+                return [
+                    JournalForm.entry(reason(index, nil), table, key, incoming: row, winner: .stored, at: state.time(ofChange: index))
+                ]
             }
             return renumbering(index, table, row) + columns(index, table, table.key(of: row), after)
         case .update(let key, _):
@@ -38,7 +41,8 @@ struct RefusedValues {
         guard let (requested, given) = state.outcomes[index].renumbered, let columnIndex = table.rowidAlias else { return [] }
         let reason = Reason(kind: .renumber, policy: KeyRule.renumber.rawValue)
         let entry = JournalForm.entry(
-            reason, table, table.key(of: row), columns: [columnIndex], stored: [requested], incoming: [given], winner: .incoming)
+            reason, table, table.key(of: row), columns: [columnIndex], stored: [requested], incoming: [given], winner: .incoming,
+            at: state.time(ofChange: index))
         return [entry]
     }
 
@@ -50,7 +54,8 @@ struct RefusedValues {
             return JournalForm.entry(
                 detailed(reason, outcome, columns), table, key, columns: columns.map(\.columnIndex),
                 base: base.count == columns.count ? base : nil,
-                stored: after.map { after in columns.map { after[$0.columnIndex] } }, incoming: columns.map(\.written), winner: .stored)
+                stored: after.map { after in columns.map { after[$0.columnIndex] } }, incoming: columns.map(\.written), winner: .stored,
+                at: state.time(ofChange: index))
         }
     }
 

@@ -15,7 +15,7 @@ struct RevivalPlanner {
         let rule = state.policies(of: table).delete
         let isRestored =
             switch rule {
-            case .lastWriterWins: state.winner(against: tombstone.mark) == .incoming
+            case .lastWriterWins: state.winner(ofChange: index, against: tombstone.mark) == .incoming
             case .updateWins: true
             case .deleteWins, .manual: state.restored[rowID] != nil
             }

@@ -22,11 +22,14 @@ package struct TableChange {
     package var table: String
     package var change: RowChange
     package var mark: RowMark?
+    /// How long before the transaction's time the row was written last, in milliseconds.
+    package var age: Int64
 
-    package init(table: String, change: RowChange, mark: RowMark? = nil) {
+    package init(table: String, change: RowChange, mark: RowMark? = nil, age: Int64 = 0) {
         self.table = table
         self.change = change
         self.mark = mark
+        self.age = age
     }
 }
 

@@ -26,14 +26,14 @@ package struct EntryApplier {
     /// The position of the entry, for the error message; nil for a transaction that is not in the log.
     package let position: Position?
     /// Called for each change with the row before and after, if the caller records write marks.
-    package var observe: ((RowTable, _ old: [Value]?, _ new: [Value]?, RowMark?) -> Void)?
+    package var observe: ((RowTable, _ old: [Value]?, _ new: [Value]?, RowMark?, _ age: Int64) -> Void)?
     /// Called for each change with the row before and after. Only the columns that footprints need are set: keys, unique columns and
     /// references.
     var certify: ((RowTable, _ old: [Value]?, _ new: [Value]?) throws -> Void)?
 
     package init(
         session: MergeSession, direction: Direction, position: Position?,
-        observe: ((RowTable, [Value]?, [Value]?, RowMark?) -> Void)? = nil
+        observe: ((RowTable, [Value]?, [Value]?, RowMark?, Int64) -> Void)? = nil
     ) {
         self.session = session
         self.direction = direction
@@ -73,6 +73,7 @@ package struct EntryApplier {
         let new: [Value]
         let rowid: Int64?
         let mark: RowMark?
+        let age: Int64
     }
 
     @discardableResult
@@ -172,7 +173,7 @@ package struct EntryApplier {
         switch (change.kind, direction) {
         case (.delete, .forward), (.insert, .backward):
             let values = direction == .forward ? change.old : change.new
-            try deleteRow(inUse, values, bytes, change.mark)
+            try deleteRow(inUse, values, bytes, change)
             return nil
         case (.update, _):
             let columnIndexes = change.columns.map { inUse.columnIndexes[$0] }
@@ -182,14 +183,14 @@ package struct EntryApplier {
             let target = direction == .forward ? change.new : change.old
             for (columnIndex, value) in zip(columnIndexes, target) { new[columnIndex] = bytes.value(value) }
             let rowid = try table.remove(table.key(of: old))
-            return Displaced(table: table, old: old, new: new, rowid: rowid, mark: change.mark)
+            return Displaced(table: table, old: old, new: new, rowid: rowid, mark: change.mark, age: change.age)
         default:
             return nil
         }
     }
 
     private func deleteRow(
-        _ inUse: TableInUse, _ values: [WireValue], _ bytes: UnsafeRawBufferPointer, _ mark: RowMark?
+        _ inUse: TableInUse, _ values: [WireValue], _ bytes: UnsafeRawBufferPointer, _ change: WireChange
     ) throws {
         let table = inUse.table
         let key = localKey(inUse, values)
@@ -202,7 +203,7 @@ package struct EntryApplier {
         }
         if observe != nil || certify != nil || table.isReferenced {
             let old = found.values(0..<table.columnCount)
-            observe?(table, old, nil, mark)
+            observe?(table, old, nil, change.mark, change.age)
             try certify?(table, old, nil)
             session.checks.noteGone(table, old)
         }
@@ -239,7 +240,7 @@ package struct EntryApplier {
         } catch let error as DatabaseError where Self.isRefusal(error) {
             throw try taken(row.table, row.table.key(of: row.new), error) { row.new }
         }
-        observe?(row.table, row.old, row.new, row.mark)
+        observe?(row.table, row.old, row.new, row.mark, row.age)
         try certify?(row.table, row.old, row.new)
         session.noteHighestKey(row.table, row.new)
         try session.checks.noteChanged(row.table, old: row.old, new: row.new)
@@ -267,7 +268,7 @@ package struct EntryApplier {
                     row[columnIndex] = bytes.value(values[index])
                 }
                 for (columnIndex, value) in inUse.layout.missing { row[columnIndex] = value }
-                observe?(table, nil, row, change.mark)
+                observe?(table, nil, row, change.mark, change.age)
                 try certify?(table, nil, row)
                 try session.checks.noteNew(table, row)
                 session.noteHighestKey(table, row)
@@ -298,7 +299,7 @@ package struct EntryApplier {
         guard !columnIndexes.isEmpty else {
             // Only columns that this store lacks changed. This is still a change of the row.
             found.reset()
-            if let old { observe?(table, old, old, change.mark) }
+            if let old { observe?(table, old, old, change.mark, change.age) }
             try certifyKey(table, change.key.map(bytes.value))
             return
         }
@@ -315,7 +316,7 @@ package struct EntryApplier {
         guard let old else { return try certifyKey(table, change.key.map(bytes.value)) }
         var new = old
         for (columnIndex, value) in zip(columnIndexes, target) { new[columnIndex] = bytes.value(value) }
-        observe?(table, old, new, change.mark)
+        observe?(table, old, new, change.mark, change.age)
         try certify?(table, old, new)
         try session.checks.noteChanged(table, old: old, new: new)
     }

@@ -201,12 +201,12 @@ package enum ConflictJournal {
         guard let replica = ReplicaID(bytes: replica), let transaction = TransactionID(bytes: transaction) else {
             throw Corruption("annals_conflicts")
         }
+        let read = try JournalEntry.decode([UInt8](entry))
+        let time = try HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter"))
         return try Conflict(
             id: row.number("id"), name: ConflictID(replica: replica, transaction: transaction, index: row.value("number")),
-            position: Position(row.value("position")),
-            time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")), author: row.value("author"),
-            resolution: resolution(row.value("resolved")),
-            isSeen: row.value("seen"), entry: JournalEntry.decode([UInt8](entry)).renamed(names))
+            position: Position(row.value("position")), time: read.incomingTime ?? time, author: row.value("author"),
+            resolution: resolution(row.value("resolved")), isSeen: row.value("seen"), entry: read.renamed(names))
     }
 }
 
@@ -218,7 +218,7 @@ public struct Conflict: Sendable {
     public var name: ConflictID
     /// The position of the log entry that carries it.
     public var position: Position
-    /// The incoming transaction's time.
+    /// When the incoming value was written.
     public var time: HybridTime
     public var author: String?
     /// What a person decided; nil if nobody did.

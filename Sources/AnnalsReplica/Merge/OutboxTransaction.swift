@@ -38,10 +38,11 @@ package struct OutboxTransaction {
             let table = try known?.table ?? session.table(first: layout.name)
             let inUse = try known?.inUse ?? session.layoutInUse(layout, in: table)
             last = (layout, table, inUse)
-            let (change, mark) = (inUse.isSame ? change.change : inUse.translated(change.change), change.mark.map(inUse.translated))
+            let (mark, age) = (change.mark.map(inUse.translated), change.age)
+            let change = inUse.isSame ? change.change : inUse.translated(change.change)
             // An update of columns that this store has removed since.
             if case .update(_, let columns) = change, columns.isEmpty { return }
-            changes.append(TableChange(table: table.name, change: change, mark: mark))
+            changes.append(TableChange(table: table.name, change: change, mark: mark, age: age))
         }
         let rest = try content.rest { entries, _ in journal += try entries.filter { try !session.ignores($0.table) } }
         decisions = UserDecisions(rest)

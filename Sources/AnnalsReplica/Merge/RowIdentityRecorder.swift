@@ -13,7 +13,7 @@ package final class RowIdentityRecorder {
         self.duplicates = duplicates
     }
 
-    package func note(_ table: RowTable, _ old: [Value]?, _ new: [Value]?, _ mark: RowMark?) {
+    package func note(_ table: RowTable, _ old: [Value]?, _ new: [Value]?, _ mark: RowMark?, _ age: Int64 = 0) {
         var into: CandidateKey?
         if case .merged(let key)? = mark { into = table.keyName(key) }
         var (old, new) = (old.map(table.side), new.map(table.side))
@@ -22,7 +22,7 @@ package final class RowIdentityRecorder {
             old?.row = before.row + [.null]
             new?.row = after.row + [.integer(1)]
         }
-        changes.append(NotedChange(old: old, new: new, mark: mark, mergedInto: into))
+        changes.append(NotedChange(old: old, new: new, mark: mark, mergedInto: into, age: age))
     }
 
     package func endEntry(by writer: WriteMark) {
@@ -46,7 +46,7 @@ final class WholeRows {
     }
 
     /// Undoing replaces the row after the transaction (`left`) with the row before it (`found`).
-    package func note(_ table: RowTable, _ left: [Value]?, _ found: [Value]?, _ mark: RowMark?) {
+    package func note(_ table: RowTable, _ left: [Value]?, _ found: [Value]?, _ mark: RowMark?, _ age: Int64 = 0) {
         guard let left, let found, policies[table.name].needsWholeRows else { return }
         rows[RowReference(table.name, table.key(of: found))] = WholeRow(before: found, after: left)
     }

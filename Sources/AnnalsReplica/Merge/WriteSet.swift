@@ -10,6 +10,7 @@ package struct WriteSet {
         package var old: [Value]?
         package var new: [Value]?
         package var mark: RowMark?
+        package var age: Int64
     }
 
     private var rows: [Row] = []
@@ -17,22 +18,23 @@ package struct WriteSet {
     private var gone: [RowReference: Int] = [:]
 
     /// Removals, also by a change of the key, must be recorded before inserts.
-    package mutating func record(_ table: RowTable, old: [Value]?, new: [Value]?, mark: RowMark? = nil) {
+    package mutating func record(_ table: RowTable, old: [Value]?, new: [Value]?, mark: RowMark? = nil, age: Int64 = 0) {
         guard old != new else { return }
         switch (old, new) {
         case (let old?, nil):
             gone[RowReference(table.name, table.key(of: old))] = rows.count
-            rows.append(Row(table: table, old: old, new: nil, mark: mark))
+            rows.append(Row(table: table, old: old, new: nil, mark: mark, age: age))
         case (nil, let new?):
             // A delete and an insert of one key in one transaction are one update of the row (merge rule 4).
             if let index = gone.removeValue(forKey: RowReference(table.name, table.key(of: new))) {
                 rows[index].new = new
                 rows[index].mark = nil
+                rows[index].age = min(rows[index].age, age)
             } else {
-                rows.append(Row(table: table, old: nil, new: new, mark: mark))
+                rows.append(Row(table: table, old: nil, new: new, mark: mark, age: age))
             }
         default:
-            rows.append(Row(table: table, old: old, new: new, mark: mark))
+            rows.append(Row(table: table, old: old, new: new, mark: mark, age: age))
         }
     }
 

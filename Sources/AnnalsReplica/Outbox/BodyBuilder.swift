@@ -39,13 +39,15 @@ package struct BodyBuilder {
         table = Int(layout)
     }
 
-    /// - Parameter leftOut: The columns with values that neither row holds and that the change did not touch.
+    /// - Parameters:
+    ///   - leftOut: The columns with values that neither row holds and that the change did not touch.
+    ///   - age: How long before the transaction's time the row was written last, in milliseconds.
     package mutating func add(
-        _ change: RowChange, mark: RowMark?, old: [Value]?, new: [Value]?, leftOut: [Int] = [], rules: FootprintRules
+        _ change: RowChange, mark: RowMark?, old: [Value]?, new: [Value]?, leftOut: [Int] = [], age: Int64 = 0, rules: FootprintRules
     ) throws {
         try endFullPart()
         encoder.beginTable(table)
-        encoder.change(MarkedChange(change, mark: mark))
+        encoder.change(MarkedChange(change, mark: mark, age: age))
         footprint.add(rules, old: old, new: new, leftOut: leftOut)
     }
 
@@ -98,7 +100,7 @@ package struct BodyBuilder {
         for row in rebased.rows.effective(tableOrder: order) {
             guard let change = row.change else { continue }
             builder.beginTable(row.table.layoutID)
-            try builder.add(change, mark: row.mark, old: row.old, new: row.new, rules: row.table.rules)
+            try builder.add(change, mark: row.mark, old: row.old, new: row.new, age: row.age, rules: row.table.rules)
         }
         try builder.journal(rebased.journal)
         return try builder.isEmpty ? nil : builder.finish()

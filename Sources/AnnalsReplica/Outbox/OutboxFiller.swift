@@ -54,7 +54,7 @@ package struct OutboxFiller {
             guard let origin = try TransactionOrigin(rawValue: row.value("origin")), TransactionOrigin.own.contains(origin) else {
                 continue
             }
-            let reader = try changes ?? NetChanges(db, tables: tables)
+            let reader = try changes ?? NetChanges(db, tables: tables, readsTimes: true)
             changes = reader
             let (key, name) = try known ?? (footprintKey(), replicaName())
             known = (key, name)
@@ -80,7 +80,7 @@ package struct OutboxFiller {
             throw Corruption(OwnTables.transactions)
         }
         let origin = try TransactionOrigin(rawValue: row.value("origin")) ?? .local
-        let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), replicaName(), decisions, journal)
+        let entry = try encode(row, origin, NetChanges(db, tables: tables, readsTimes: true), footprintKey(), replicaName(), decisions, journal)
         if let entry { try Outbox.append(db, entry) }
         try Meta(db).set(.outboxed, number)
         return entry?.id
@@ -100,6 +100,14 @@ package struct OutboxFiller {
         try append(number, decisions)
     }
 
+    /// The greatest possible age of a write of a transaction. It was made after the transaction before was recorded, whatever the wall
+    /// clock says, and its hybrid logical time is later.
+    private func oldestAge(_ number: Int64, _ time: HybridTime) throws -> Int64 {
+        guard let before = try TransactionTable(db).row(number - 1) else { return .max }
+        let last: Int64 = try before.value("time")
+        return max(0, time.milliseconds - last - 1)
+    }
+
     private func encode(
         _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ key: FootprintKey, _ name: String?,
         _ decisions: UserDecisions = UserDecisions(), _ journal: [JournalEntry] = []
@@ -113,13 +121,14 @@ package struct OutboxFiller {
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
         var highest: [String: Int64] = [:]
+        let oldest = origin == .external ? try oldestAge(row.number("number"), info.time) : 0
         try changes.forEach(in: row.number("number")) { table, row in
             guard let change = RowChange(old: row.old, new: row.new, key: table.definition.primaryKey) else { return }
             if case .insert(let new) = change, let columnIndex = table.definition.rowidAlias, let key = new[columnIndex].integer {
                 highest[table.first.name] = max(highest[table.first.name] ?? 0, key)
             }
             builder.beginTable(table.id)
-            try builder.add(change, mark: nil, old: row.old, new: row.new, leftOut: row.leftOut, rules: table.rules)
+            try builder.add(change, mark: nil, old: row.old, new: row.new, leftOut: row.leftOut, age: min(row.age(at: info.time), oldest), rules: table.rules)
         }
         try HighestKeys.save(db, highest)
         try builder.journal(journal)

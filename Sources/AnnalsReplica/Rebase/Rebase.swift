@@ -72,7 +72,7 @@ package final class Rebase {
         var net = WriteSet()
         for change in result.rows {
             let table = try rows.rowTable(change.table)
-            net.record(table, old: change.old, new: change.new, mark: change.mark)
+            net.record(table, old: change.old, new: change.new, mark: change.mark, age: change.age)
             if let new = change.new { session.noteHighestKey(table, new) }
         }
         let renamed = result.renamed.map { row in

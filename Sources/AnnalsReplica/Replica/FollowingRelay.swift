@@ -178,7 +178,8 @@ package struct FollowingRelay {
             var mark = change.mark
             // The mark names a position that has another meaning from now on.
             if case .revived? = mark { mark = nil }
-            try builder.copy(MarkedChange(inUse.isSame ? change.change : inUse.translated(change.change), mark: mark.map(inUse.translated)))
+            let translated = inUse.isSame ? change.change : inUse.translated(change.change)
+            try builder.copy(MarkedChange(translated, mark: mark.map(inUse.translated), age: change.age))
         }
         try builder.journal(journal)
         let footprint = unit.header.certificates[unit.index].footprint

@@ -1,6 +1,7 @@
 public import AnnalsCore
 public import AnnalsHistory
 package import AnnalsReplica
+import AnnalsRows
 public import AnnalsSchema
 import AnnalsSQLite
 public import GRDB
@@ -107,6 +108,14 @@ extension Store {
     /// Records writes of other programs, so that history is up to date.
     public func recordExternalChanges() async throws {
         try await managed("history") { _, step in _ = try step.recordExternal() }
+    }
+
+    /// The same, but takes the lock only if there is something to record.
+    package func recordNewChanges() async throws {
+        let isOpen = try await translated("history") {
+            try await database.writeWithoutTransaction { db in try RecordedRead.isOpen(db) }
+        }
+        if isOpen { try await recordExternalChanges() }
     }
 
     /// The names of the tracked tables, as they were recorded last.

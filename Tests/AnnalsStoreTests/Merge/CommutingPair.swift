@@ -76,7 +76,7 @@ final class CommutingPair {
         }
         guard let (row, body) = written else { return nil }
         var changes: [(rules: FootprintRules, old: [Value]?, new: [Value]?)] = []
-        try apply(body, to: start) { table, old, new, _ in changes.append((table.rules, old, new)) }
+        try apply(body, to: start) { table, old, new, _, _ in changes.append((table.rules, old, new)) }
         return Made(statements: statements, row: row, body: body, queue: queue, changes: changes)
     }
 
@@ -97,7 +97,7 @@ final class CommutingPair {
     /// Applies in a transaction that is rolled back.
     @discardableResult
     private func apply(
-        _ body: [UInt8], to queue: DatabaseQueue, observe: ((RowTable, [Value]?, [Value]?, RowMark?) -> Void)? = nil
+        _ body: [UInt8], to queue: DatabaseQueue, observe: ((RowTable, [Value]?, [Value]?, RowMark?, Int64) -> Void)? = nil
     ) throws -> End {
         let triggers = UserTriggers(temporaries: [], reached: [], tracked: [])
         return try queue.writeWithoutTransaction { [tables, layouts] db in

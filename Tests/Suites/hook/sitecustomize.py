@@ -79,6 +79,10 @@ class _Hook:
                 if version == _versions.get(self.annals_path, 0):
                     return
                 run = _annals("track", "--all", self.annals_path)
+                if run.returncode == 65 and "verify" in run.stderr:  # the suite dropped tables of Annals
+                    repair = _annals("verify", "--repair", self.annals_path)
+                    _note("repaired" if "repaired" in repair.stdout + repair.stderr else "repair", self.annals_path, repair)
+                    run = _annals("track", "--all", self.annals_path)
                 if run.returncode != 0:
                     _note("untrackable" if "no table of" in run.stderr else "track", self.annals_path, run)
                 if MODE == "joined" and self.annals_path not in _joined and run.returncode == 0:
