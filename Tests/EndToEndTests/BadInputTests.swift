@@ -322,8 +322,13 @@ struct BadInputTests {
             try await shop.fail(66, "the name of the file is empty", "status", "")
             try await shop.fail(64, "an empty text is not a valid relay address", "join", "shop.db", "--relay", "", "--space", "shop")
             try await shop.fail(64, "See annals policy --help", "policy", "shop.db", "set", "customer")
-            try await shop.fail(64, "there is no command 'blam'. See annals --help", "blam", "shop.db", "customer")
+            try await shop.fail(64, "there is no command 'blam'. Did you mean 'blame'? See annals --help", "blam", "shop.db", "customer")
             try await shop.fail(64, "there is no command 'blam'", "blam")
+            try await shop.fail(64, "there is no command 'snyc'. Did you mean 'sync'? See annals --help", "snyc", "shop.db")
+            try await shop.fail(64, "there is no command 'unrelated'. See annals --help", "unrelated")
+            try await shop.fail(64, "give a number and a unit, such as 5m, 12h, 30d or 8w", "purge", "shop.db", "--keep", "30")
+            try await shop.fail(64, "give a share up to 100%, such as 20%", "purge", "shop.db", "--share", "150%")
+            try await shop.fail(64, "'--stpes'. Did you mean '--steps'? See annals history --help", "history", "shop.db", "--stpes")
             #expect(!shop.exists("old.db"))
         }
     }

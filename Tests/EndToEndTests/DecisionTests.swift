@@ -67,6 +67,18 @@ struct DecisionTests {
                 #expect(report.contains { $0.hasPrefix("  ✓ stored   stock = 4  ") && $0.contains("shop.db") }, "\(report)")
                 #expect(report.last == "    sum      stock = -3  refused by a constraint: the change of stock by -7 was not applied")
             }
+            // A refused change waits for nobody, but somebody should look at it.
+            let waiting = try await shop.succeed("conflicts", "shop.db", "--unresolved")
+            #expect(waiting.output == "none waits, 1 settled\n")
+            #expect(waiting.errors.contains("1 change of a replica was refused by a constraint: annals conflicts shop.db --kind unique"))
+            #expect(try await shop.succeed("conflicts", "shop.db", "--kind", "check", "--table", "ITEM").lines.count == 5)
+            #expect(try await shop.succeed("conflicts", "shop.db", "--kind", "update").output == "no conflicts\n")
+            try await shop.fail(65, "the table itme is not tracked. Tracked are item", "conflicts", "shop.db", "--table", "itme")
+            // A policy for whole rows would take the place of the sum.
+            let rows = try await shop.succeed("policy", "third.db", "set", "item", "rollback", "--here")
+            #expect(rows.errors.contains("note: item.stock sum has no effect, because item rollback settles whole rows"), "\(rows)")
+            #expect(try await shop.succeed("policy", "third.db").errors.contains("item.stock sum has no effect"))
+            try await shop.succeed("policy", "third.db", "set", "item", "default", "--here")
             // The value of the incoming side is from before the merge.
             try await shop.fail(64, "is a change of stock by -7, and no value", "resolve", "shop.db", "1", "--take", "incoming")
             try await shop.shell("shop.db", "UPDATE item SET stock = stock + 50;")
@@ -78,7 +90,7 @@ struct DecisionTests {
             #expect(try await conflicts(shop, "shop.db").map { $0["resolution"] as? String } == ["stored"])
             try await shop.succeed("resolve", "shop.db", "1", "--take", "stored")
             #expect(try await shop.shell("shop.db", "SELECT stock FROM item") == "54")
-            try await shop.succeed("resolve", "shop.db", "1", "--take", "incoming", "--set", "stock=47")
+            try await shop.succeed("resolve", "shop.db", "1", "--take", "incoming", "--set", "stock=47", "--again")
             #expect(try await shop.shell("shop.db", "SELECT stock FROM item") == "47")
         }
     }

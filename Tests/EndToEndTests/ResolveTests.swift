@@ -52,13 +52,18 @@ struct ResolveTests {
             try await cityConflict(shop)
             let agreed = try await shop.succeed("resolve", "shop.db", "1", "--take", "incoming").output
             #expect(agreed == "conflict 1 is resolved; the row had these values already\n")
-            try await shop.succeed("resolve", "shop.db", "1", "--take", "stored")
+            let twice = "conflict 1 was resolved before, here or on another replica. Nothing was changed. --again decides it once more"
+            try await shop.fail(64, twice, "resolve", "shop.db", "1", "--take", "stored")
+            #expect(try await city(shop) == "Oslo")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.fail(64, twice, "resolve", "laptop.db", "1", "--set", "city=Bonn")
+            try await shop.succeed("resolve", "shop.db", "1", "--take", "stored", "--again")
             #expect(try await city(shop) == "Rome")
             let before = try await transactions(shop)
             let again = try await shop.succeed("resolve", "shop.db", "1", "--take", "stored").output
             #expect(again == "conflict 1 was resolved before, and the row has these values; nothing was changed\n")
             #expect(try await transactions(shop) == before)
-            try await shop.succeed("resolve", "shop.db", "1", "--set", "city=Paris")
+            try await shop.succeed("resolve", "shop.db", "1", "--set", "city=Paris", "--again")
             #expect(try await city(shop) == "Paris")
             try await shop.succeed("sync", "shop.db", "laptop.db")
             try await shop.expectEqual("shop.db", "laptop.db")

@@ -66,6 +66,23 @@ struct TimeTravelTests {
         }
     }
 
+    @Test func `text that looks like a number is found as a key, and a date in the future is refused`() async throws {
+        try await Workshop.with { shop in
+            try await shop.shell("shop.db", "CREATE TABLE book(id TEXT PRIMARY KEY, n INT); INSERT INTO book VALUES('007', 1), ('7', 2);")
+            try await shop.succeed("track", "shop.db", "--all")
+            for (key, number) in [("007", "1"), ("7", "2"), ("'007'", "1")] {
+                #expect(try await shop.succeed("blame", "shop.db", "book", key).lines.contains { $0.contains("n ") && $0.contains(number) })
+            }
+            try await shop.fail(64, "no row of book has this key", "blame", "shop.db", "book", "07")
+            let future = "2999-01-01T00:00:00.000Z is in the future"
+            try await shop.fail(64, future, "restore", "shop.db", "--to", "2999-01-01")
+            try await shop.fail(64, future, "replay", "shop.db", "--to", "2999-01-01", "--output", "then.db")
+            try await shop.fail(64, future, "diff", "shop.db", "start", "2999-01-01")
+            try await shop.fail(64, future, "purge", "shop.db", "--before", "2999-01-01")
+            try await shop.succeed("history", "shop.db", "--before", "2999-01-01")
+        }
+    }
+
     @Test func `blame tells who wrote each column`() async throws {
         try await Workshop.withTrackedShop { shop in
             try await shop.write("UPDATE customer SET city = 'Rome' WHERE id = 1;", "DELETE FROM invoice WHERE id = 2;")

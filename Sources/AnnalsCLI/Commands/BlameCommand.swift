@@ -28,7 +28,7 @@ struct BlameCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        let blame = try await store.blame(table: table, key: key.map(SQLLiteral.value))
+        let blame = try await store.blame(table: table, key: key.map(SQLLiteral.key))
         let print = try await BlamePrint(replicas: store.replicaNames())
         if output.json { console.print(print.json(blame)) } else { print.print(blame, on: console) }
     }

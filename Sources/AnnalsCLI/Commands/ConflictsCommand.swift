@@ -14,12 +14,17 @@ struct ConflictsCommand: AsyncParsableCommand {
 
             Examples:
               annals conflicts shop.db
+              annals conflicts shop.db --kind check --table stock
               annals conflicts shop.db --json | jq 'select(.table == "product")'
             """)
 
     @OptionGroup var argument: StoreArgument
     @Flag(help: "Only conflicts that wait for a decision.")
     var unresolved = false
+    @Option(help: "Only conflicts of this kind; repeatable.")
+    var kind: [ConflictKind] = []
+    @Option(help: "Only conflicts of this table; repeatable.")
+    var table: [String] = []
     @OptionGroup var output: OutputOptions
 
     private static let pageSize = 500
@@ -28,10 +33,14 @@ struct ConflictsCommand: AsyncParsableCommand {
         let console = output.console
         let store = try argument.open()
         var last: Int64 = 0
+        var (printed, refused) = (0, 0)
+        try await checkTables(store)
         while !console.isClosed {
             let page = try await store.conflicts(after: last, limit: Self.pageSize, onlyUnresolved: unresolved)
             guard let end = page.last?.conflict.id else { break }
-            for line in page {
+            let meant = page.filter(isMeant)
+            printed += meant.count
+            for line in meant {
                 if output.json {
                     console.print(ConflictReport.json(line))
                 } else {
@@ -39,14 +48,50 @@ struct ConflictsCommand: AsyncParsableCommand {
                 }
             }
             last = end
-            try await note(page, in: store)
+            try await note(meant, in: store)
         }
-        if last == 0, !output.json {
+        if printed == 0, !output.json {
             let settled = unresolved ? try await store.conflictCounts().all : 0
+            if settled > 0 { refused = try await countRefused(store) }
             console.print(settled > 0 ? "none waits, \(settled) settled" : "no conflicts")
+        }
+        if refused > 0 {
+            let kinds = ConflictKind.ofConstraints.map { "--kind \($0.rawValue)" }.joined(separator: " ")
+            console.note(
+                "\(Count.of(refused, "change")) of a replica \(refused == 1 ? "was" : "were") refused by a constraint: annals conflicts "
+                    + "\(argument.store) \(kinds)")
         }
         let unsent = try await store.unsentConflicts()
         if unsent > 0 { console.note(SyncReport.unsent(unsent)) }
+    }
+
+    private func isMeant(_ line: NamedConflict) -> Bool {
+        let entry = line.conflict.entry
+        return (kind.isEmpty || kind.contains { $0.kind == entry.kind })
+            && (table.isEmpty || table.contains { $0.isSameIdentifier(as: entry.table) })
+    }
+
+    /// A name that is mistyped must not look like a table without conflicts. A table that the space removed may still have some.
+    private func checkTables(_ store: Store) async throws {
+        guard !table.isEmpty else { return }
+        let tracked = try await store.trackedTables()
+        guard let unknown = table.first(where: { name in !tracked.contains { $0.isSameIdentifier(as: name) } }) else { return }
+        throw AnnalsError(
+            .notTracked, operation: "conflicts", "the table \(unknown) is not tracked", hint: "Tracked are \(tracked.joined(separator: ", "))")
+    }
+
+    /// The number of settled conflicts in which a constraint refused the incoming values, and nobody has decided since.
+    private func countRefused(_ store: Store) async throws -> Int {
+        var (last, count) = (Int64(0), 0)
+        while true {
+            let page = try await store.conflicts(after: last, limit: Self.pageSize)
+            guard let end = page.last?.conflict.id else { return count }
+            count += page.count { line in
+                line.conflict.entry.winner == .stored && !line.conflict.isResolved
+                    && ConflictKind.ofConstraints.contains { $0.kind == line.conflict.entry.kind }
+            }
+            last = end
+        }
     }
 
     /// Marks shown conflicts as seen, because only seen ones are purged. The list also works if the store cannot be written now.
@@ -57,6 +102,27 @@ struct ConflictsCommand: AsyncParsableCommand {
             try await store.noteConflictsSeen(unseen)
         } catch let error as AnnalsError where [.readOnly, .busy].contains(error.code) {
             return
+        }
+    }
+}
+
+/// The names of the kinds of conflicts.
+enum ConflictKind: String, ExpressibleByArgument, CaseIterable {
+    case update, updateOfDeleted, deleteOfUpdated, insert, renumber, unique, foreignKey, check
+
+    /// A constraint decides these, and not a policy.
+    static let ofConstraints: [Self] = [.unique, .foreignKey, .check]
+
+    var kind: JournalEntry.Kind {
+        switch self {
+        case .update: .update
+        case .updateOfDeleted: .updateOfDeleted
+        case .deleteOfUpdated: .deleteOfUpdated
+        case .insert: .insert
+        case .renumber: .renumber
+        case .unique: .unique
+        case .foreignKey: .foreignKey
+        case .check: .check
         }
     }
 }

@@ -56,7 +56,15 @@ struct ConsumersCommand: AsyncParsableCommand {
             let start: HistoryToken? = if let from { try await store.token(named: from) } else { nil }
             try await store.register(consumer, from: start)
         }
-        if let acknowledge, let to { try await store.acknowledge(store.token(named: to), by: HistoryConsumer(acknowledge)) }
+        if let acknowledge, let to {
+            let before = try await store.consumers().first { $0.consumer.name == acknowledge }
+            try await store.acknowledge(store.token(named: to), by: HistoryConsumer(acknowledge))
+            if before?.state == .expired {
+                console.note(
+                    "annals: note: \(PrintableText.of(acknowledge)) had expired: history that it had not read was purged. It must read the rows "
+                        + "once to be complete")
+            }
+        }
         if let remove { try await store.unregister(HistoryConsumer(remove)) }
         let consumers = try await store.consumers()
         if output.json {

@@ -51,7 +51,7 @@ struct DiffCommand: AsyncParsableCommand {
     }
 
     private var filter: DifferenceFilter {
-        DifferenceFilter(tables: table, key: key.isEmpty ? nil : key.map(SQLLiteral.value), columns: column)
+        DifferenceFilter(tables: table, key: key.isEmpty ? nil : key.map(SQLLiteral.key), columns: column)
     }
 
     func run() async throws {

@@ -69,13 +69,13 @@ struct HistoryCommand: AsyncParsableCommand {
             request =
                 key.isEmpty && column.isEmpty
                 ? request.tables(table)
-                : try await store.request(request, row: key.isEmpty ? nil : key.map(SQLLiteral.value), of: table, columns: column)
+                : try await store.request(request, row: key.isEmpty ? nil : key.map(SQLLiteral.key), of: table, columns: column)
         }
         if let origin { request = request.origins(origin) }
         let print = try await HistoryPrint(
             console: console, json: output.json, values: values, steps: steps, replicas: store.replicaNames())
         let count = try await HistoryPages(store: store, request: request, limit: limit).print(with: print).count
-        if count == 0, !output.json { console.print("no transactions") }
+        if count == 0, !output.json { console.print("no transactions" + (author.map { " of \(PrintableText.of($0))" } ?? "")) }
     }
 }
 

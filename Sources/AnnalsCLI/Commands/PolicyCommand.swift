@@ -62,6 +62,7 @@ struct PolicyCommand: AsyncParsableCommand {
                 console.print(PolicyText.json(setting, isOverride: here))
             } else {
                 console.print("\(PolicyText.scope(setting)): \(PolicyText.change(setting)); \(reach(of: 1))")
+                for line in try await PolicyText.unused(store.policies()) { console.note(line) }
             }
         default:
             let settings = try PolicyFile.read(words[1])
@@ -71,6 +72,7 @@ struct PolicyCommand: AsyncParsableCommand {
                 for setting in settings { console.print(PolicyText.json(setting, isOverride: here)) }
             } else {
                 console.print("\(Count.of(settings.count, "setting")) imported; \(reach(of: settings.count))")
+                for line in try await PolicyText.unused(store.policies()) { console.note(line) }
             }
         }
     }
@@ -119,6 +121,7 @@ struct PolicyCommand: AsyncParsableCommand {
             ])
         }
         for line in table.lines(console.style) { console.print(line) }
+        for line in PolicyText.unused(policies) { console.note(line) }
     }
 }
 
@@ -143,6 +146,18 @@ enum PolicyText {
     static func scope(_ setting: PolicySetting) -> String {
         guard let table = setting.table else { return "space" }
         return setting.column.map { "\(table).\($0)" } ?? table
+    }
+
+    /// Policies of columns that have no effect, because a policy settles the rows of their table as a whole.
+    static func unused(_ policies: [PolicyInForce]) -> [String] {
+        let rows = policies.map(\.setting).filter(\.settlesWholeRows)
+        return policies.map(\.setting).compactMap { setting in
+            guard let table = setting.table, let column = setting.column, setting.aspect == .update,
+                let row = rows.last(where: { $0.table?.isSameIdentifier(as: table) ?? true })
+            else { return nil }
+            return "annals: note: \(PrintableText.of("\(table).\(column)")) \(setting.policy) has no effect, because \(scope(row)) "
+                + "\(row.policy) settles whole rows"
+        }
     }
 
     static func aspect(_ aspect: PolicySetting.Aspect) -> String {

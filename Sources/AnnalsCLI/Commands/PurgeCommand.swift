@@ -87,7 +87,10 @@ struct PurgeCommand: AsyncParsableCommand {
 
     private func purge(_ store: Store, progress: @escaping @Sendable (Int64, Int64) -> Void) async throws -> PurgeResult {
         let mode: PurgeMode = force ? .force : .respectingConsumers
-        if let before { return try await store.deleteHistory(before: before, mode: mode, dryRun: dryRun, progress: progress) }
+        if let before {
+            try await store.refuseFuture(before)
+            return try await store.deleteHistory(before: before, mode: mode, dryRun: dryRun, progress: progress)
+        }
         let rule = remember || (keep == nil && share == nil) ? try await store.retention() : self.rule
         return try await store.purge(rule ?? .all, mode: mode, dryRun: dryRun, progress: progress)
     }

@@ -10,7 +10,8 @@ struct ResolveCommand: AsyncParsableCommand {
         discussion: """
             A new transaction writes the chosen values to the current row, and the conflict is resolved on every replica. --set \
             gives other values, alone or in addition to --take, and overrides its values. If the row has all these values already, \
-            the command only marks the conflict as resolved.
+            the command only marks the conflict as resolved. A conflict that was resolved before is changed only with --again, on any \
+            replica.
 
             A value is NULL, a number, X'…' for bytes, 'text', or plain text.
 
@@ -27,6 +28,8 @@ struct ResolveCommand: AsyncParsableCommand {
     var take: ConflictSide?
     @Option(help: ArgumentHelp("A column's value; repeatable.", valueName: "column=value"))
     var set: [String] = []
+    @Flag(help: "Decide a conflict that was resolved before once more.")
+    var again = false
     @Option(help: "The author of the new transaction.")
     var author: String?
     @OptionGroup var output: OutputOptions
@@ -38,7 +41,7 @@ struct ResolveCommand: AsyncParsableCommand {
 
     func run() async throws {
         let store = try argument.open()
-        let settlement = try await store.resolve(id, taking: take?.side, setting: try values(), author: author)
+        let settlement = try await store.resolve(id, taking: take?.side, setting: try values(), author: author, again: again)
         let (word, text) =
             switch settlement {
             case .changed: ("changed", "conflict \(id) is resolved; the next sync carries it to the other replicas")
@@ -108,6 +111,16 @@ enum SQLLiteral {
             return .blob(bytes)
         }
         return .text(text)
+    }
+
+    /// A part of a key. Text such as 007 is not the number 7. The column's type converts it where that is meant.
+    static func key(_ text: String) -> Value {
+        let value = value(text)
+        return switch value {
+        case .integer(let integer) where String(integer) != text: .text(text)
+        case .real: .text(text)
+        default: value
+        }
     }
 
     private static func bytes(_ digits: Substring) -> [UInt8]? {

@@ -86,7 +86,7 @@ struct RevertCommand: AsyncParsableCommand {
     private var later: LaterChanges { force ? .overwrite : skipChanged ? .keep : .refuse }
 
     private var part: RevertPart? {
-        table.map { RevertPart(table: $0, key: key.isEmpty ? nil : key.map(SQLLiteral.value), columns: column) }
+        table.map { RevertPart(table: $0, key: key.isEmpty ? nil : key.map(SQLLiteral.key), columns: column) }
     }
 
     /// Members of the JSON document that are known before the revert.

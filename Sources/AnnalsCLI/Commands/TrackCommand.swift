@@ -54,8 +54,10 @@ struct TrackCommand: AsyncParsableCommand {
                 let verb = dryRun ? "would add" : "adds"
                 console.print("Tracking \(verb) \(ByteCount.text(report.addedBytes)) to the file, and history grows with each change.")
             }
-            if !dryRun, report.tables.contains(where: Self.isNew), try await store.replicaState() != nil {
-                console.print("The next sync sends the rows of the newly tracked tables, because the store is in a space.")
+            if report.tables.contains(where: Self.isNew), try await store.replicaState() != nil {
+                console.print(
+                    "The next sync \(dryRun ? "would send" : "sends") the rows of the newly tracked tables, because the store is in a space. "
+                        + "Then they cannot be untracked any more.")
             }
             for suggestion in suggestions { console.print(PrintableText.of(ReferenceText.remark(suggestion))) }
         }

@@ -52,6 +52,9 @@ enum ConflictReport {
             let time = when.map { style(.dim, "  \(Timestamp.text($0))\(who ?? "")") } ?? ""
             lines.append((isWinner ? style(.green, text) : text) + time)
         }
+        if entry.base != nil, entry.base == entry.stored, line.conflict.isWaiting {
+            lines.append("    \(pad("note")) the stored side changed other columns of this row, and the policy settles whole rows")
+        }
         if let holder = line.holder {
             let values = RowText.row(holder.values, holder.columns)
             lines.append("    \(pad("holder")) \(RowText.key(holder.key, line.layout)) has \(values) now; annals blame shows who wrote it")

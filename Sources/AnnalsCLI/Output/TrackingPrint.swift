@@ -49,7 +49,8 @@ enum TrackingPrint {
     private static func remarks(_ table: TrackingReport.Table) -> [String] {
         var lines: [String] = []
         if table.recordedRows > 0 {
-            lines.append("its \(Count.of(table.recordedRows, "row")) from before tracking are recorded as inserted now")
+            let verb = table.recordedRows == 1 ? "is" : "are"
+            lines.append("its \(Count.of(table.recordedRows, "row")) from before tracking \(verb) recorded as inserted now")
         }
         if table.hasProvisionalKeys {
             let why = "a sync may change them until the relay has accepted their rows"

@@ -71,8 +71,25 @@ struct ErrorReport: Equatable {
             let name = message.split(separator: "'", omittingEmptySubsequences: false).dropFirst().first
         {
             message = "there is no command '\(name)'"
+            let commands = root.configuration.subcommands.compactMap { $0.configuration.commandName }
+            if let near = SimilarName.of(String(name), among: commands) { message += ". Did you mean '\(near)'?" }
         }
+        if let form = Self.forms.first(where: { message.hasSuffix("'\($0.key)'") || message.contains("\($0.key)'") })?.value {
+            message = "\(message.trimmingCharacters(in: ["."])): give \(form)"
+        }
+        message = Self.choicesInARow(message)
         self.init(status: .usage, line: Self.line(Self.uncapitalised(message), hint: help.last.map { "See \($0)" }))
+    }
+
+    /// How values of these kinds are written.
+    private static let forms = ["<duration>": "a number and a unit, such as 5m, 12h, 30d or 8w", "<percent>": "a share up to 100%, such as 20%"]
+
+    /// The argument parser lists choices as lines.
+    private static func choicesInARow(_ message: String) -> String {
+        let lines = message.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
+        guard lines.count > 1, lines[1].hasPrefix("- ") else { return message }
+        let choices = lines.dropFirst().map { $0.hasPrefix("- ") ? String($0.dropFirst(2)) : $0 }
+        return lines[0] + " " + choices.joined(separator: ", ")
     }
 
     /// For the operator's commands, which open the relay's storage directly.
@@ -107,7 +124,9 @@ struct ErrorReport: Equatable {
             let words = PrintableText.of(line.trimmingCharacters(in: .whitespaces))
             return words.hasSuffix(".") ? String(words.dropLast()) : words
         }
-        return "annals: error: " + parts.filter { !$0.isEmpty }.joined(separator: ". ")
+        return parts.filter { !$0.isEmpty }.reduce(into: "annals: error:") { line, part in
+            line += (line.hasSuffix(":") || line.hasSuffix("?") ? " " : ". ") + part
+        }
     }
 
     /// Makes the first letter lower case, because the text follows a colon. Abbreviations are not changed.

@@ -22,8 +22,13 @@ package final class HistoryWriter {
     private let insertStatement: PreparedStatement
     private let updateStatement: PreparedStatement
     private let deleteStatement: PreparedStatement
-    /// The time of writing as a Julian day, for readers of raw changes. The transaction has its own time, which counts.
+    /// The time of writing as a Julian day.
     private let now: Double
+    private var day: Double?
+    /// When the author of the next changes wrote them, if that was on another replica; nil for now.
+    package var authorsTime: HybridTime? {
+        didSet { day = authorsTime.map { JulianDay.day($0.milliseconds) } }
+    }
 
     package init(_ db: Database, _ definition: DeclaredTable, layoutID: Int64) throws {
         let table = StoreSchema.changesTable(layoutID)
@@ -164,7 +169,7 @@ package final class HistoryWriter {
 
     private func run(_ statement: PreparedStatement, _ bind: (PreparedStatement) -> Void) throws {
         statement.bind(1, lastID + 1)
-        statement.bind(2, real: now)
+        statement.bind(2, real: day ?? now)
         bind(statement)
         try statement.run()
         lastID += 1

@@ -251,6 +251,8 @@ enum JulianDay {
         Int64(exactly: ((day - 2_440_587.5) * 86_400_000).rounded()) ?? 0
     }
 
+    static func day(_ milliseconds: Int64) -> Double { 2_440_587.5 + Double(milliseconds) / 86_400_000 }
+
     /// The day at which a millisecond since 1970 ends, if times are rounded to milliseconds.
     static func end(ofMillisecond milliseconds: Int64) -> Double { 2_440_587.5 + (Double(milliseconds) + 0.5) / 86_400_000 }
 

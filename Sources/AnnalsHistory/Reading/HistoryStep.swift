@@ -7,8 +7,8 @@ public import Foundation
 public struct HistoryStep: Hashable, Sendable {
     /// What the step did to the row. Large values that an update did not change are not among the columns.
     public var change: HistoryChange
-    /// When the row was written to this store's file, in milliseconds. SQLite has one time for all rows of a statement. In an
-    /// imported transaction it is the time of the sync; `HistoryTransaction.timestamp` has the author's time.
+    /// When the author wrote the row, in milliseconds, by the author's clock. SQLite has one time for all rows of a statement. An imported
+    /// transaction has one step for each row, with the time of the author's last write of the row.
     ///
     /// nil if nothing noted the time: for a row that a REPLACE of another key removed, and for a write that a program's trigger made
     /// while it hid it from capture.

@@ -139,7 +139,7 @@ package struct TransactionTable {
     }
 
     /// `time`, `time_counter` and `origin` of the newest transaction.
-    func newestTime() throws -> GRDB.Row? {
+    package func newestTime() throws -> GRDB.Row? {
         try GRDB.Row.fetchOne(
             db.cachedStatement(sql: "SELECT time, time_counter, origin FROM main.annals_transactions ORDER BY number DESC LIMIT 1"))
     }

@@ -27,6 +27,8 @@ package struct EntryApplier {
     package let position: Position?
     /// Called for each change with the row before and after, if the caller records write marks.
     package var observe: ((RowTable, _ old: [Value]?, _ new: [Value]?, RowMark?, _ age: Int64) -> Void)?
+    /// The time of a transaction of another replica, for history; nil if the rows are written now.
+    var time: HybridTime?
     /// Called for each change with the row before and after. Only the columns that footprints need are set: keys, unique columns and
     /// references.
     var certify: ((RowTable, _ old: [Value]?, _ new: [Value]?) throws -> Void)?
@@ -194,6 +196,8 @@ package struct EntryApplier {
     ) throws {
         let table = inUse.table
         let key = localKey(inUse, values)
+        table.authorsTime = time?.earlier(by: change.age)
+        defer { table.authorsTime = nil }
         guard let found = try table.find(key, in: bytes) else { throw try missing(table, key.map(bytes.value)) }
         for (index, columnIndex) in inUse.columnIndexes.enumerated()
         where !found.column(columnIndex, equals: values[index], in: bytes) && !inUse.layout.leftover.contains(columnIndex) {
@@ -235,6 +239,8 @@ package struct EntryApplier {
     // MARK: Second pass
 
     private func putBack(_ row: Displaced) throws {
+        row.table.authorsTime = time?.earlier(by: row.age)
+        defer { row.table.authorsTime = nil }
         do {
             try row.table.restore(row.old, as: row.new, rowid: row.rowid)
         } catch let error as DatabaseError where Self.isRefusal(error) {
@@ -248,6 +254,8 @@ package struct EntryApplier {
 
     private func write(_ inUse: TableInUse, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws {
         let table = inUse.table
+        table.authorsTime = time?.earlier(by: change.age)
+        defer { table.authorsTime = nil }
         switch (change.kind, direction) {
         case (.insert, .forward), (.delete, .backward):
             let values = direction == .forward ? change.new : change.old

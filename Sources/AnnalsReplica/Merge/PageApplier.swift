@@ -380,6 +380,7 @@ package struct PageApplier {
         let writer = WriteMark(time: time, replica: replica, position: position, isUndo: info.origin == .undo)
         var applier = EntryApplier(session: session, direction: .forward, position: position)
         session.checks.position = position
+        applier.time = time
         if let notes { applier.observe = notes.note }
         let key = cipher?.footprintKey ?? .none
         let claim = replica == .relay ? nil : ClaimedFootprint(footprint, of: info.id, key: key)

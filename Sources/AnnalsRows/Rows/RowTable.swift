@@ -107,6 +107,11 @@ package final class RowTable {
     /// Beyond the primary key.
     package var hasUniqueColumns: Bool { !rules.uniques.isEmpty }
     var lastHistoryID: Int64 { history.lastID }
+    /// When the author of the next changes wrote them, if that was on another replica; nil for now.
+    package var authorsTime: HybridTime? {
+        get { history.authorsTime }
+        set { history.authorsTime = newValue }
+    }
     package func rewindHistory(to id: Int64) { history.lastID = id }
 
     // MARK: Statements, made when first needed

@@ -31,9 +31,8 @@ public struct Blame: Hashable, Sendable {
         public var writer: Writer
         /// When the writer wrote the value; nil if the writer is no transaction.
         ///
-        /// An external transaction is a group of commits, and this is the time of the write itself. In an imported transaction it is
-        /// the transaction's time, by its author's clock. It is also the transaction's time if history does not have the time of the
-        /// write.
+        /// A transaction can be a group of commits, and this is the time at which the row was written, by its author's clock. It is the
+        /// transaction's time if history does not have the time of the write.
         public var time: Date?
     }
 

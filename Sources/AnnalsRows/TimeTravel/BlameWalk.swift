@@ -61,7 +61,7 @@ package struct BlameWalk {
             guard let found = try findEnd() else {
                 throw AnnalsError(
                     .usage, operation: "blame", "no row of \(entry.definition.name) has this key, and none had it in history",
-                    hint: "Write text that looks like a number as 'text'")
+                    hint: "Check the values of the key", commandHint: "Check the values of the key; annals history lists the rows that changed")
             }
             (values, end, number) = (found.row, found.end, found.number)
             key = definition.primaryKey.map { values[$0] }
@@ -108,7 +108,6 @@ package struct BlameWalk {
     /// The transaction that deleted a row, or gave it another key, may have changed its values before, if it has several commits of other
     /// programs. `values` has the values from before the transaction, and gets the last ones.
     private mutating func noteLastWrites(in transaction: HistoryTransaction) throws {
-        if case .imported = transaction.origin { return }
         let sections = try changes.sections(of: transaction.number)
         var last: [Value]?
         for search in searches where last == nil {
@@ -200,7 +199,6 @@ package struct BlameWalk {
     private mutating func noteTimes(of columns: Set<Int>, in transaction: HistoryTransaction) throws {
         guard !columns.isEmpty else { return }
         for columnIndex in columns { times[columnIndex] = transaction.timestamp }
-        if case .imported = transaction.origin { return }
         var (pending, key) = (columns, self.key)
         let sections = try changes.sections(of: transaction.number)
         for search in searches {

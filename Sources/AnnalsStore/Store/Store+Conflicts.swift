@@ -203,11 +203,14 @@ extension Store {
     ///   - side: the side that gives the row's values; the incoming side if neither a side nor values are given.
     ///   - values: values by column, which replace those of the side.
     ///   - author: the author in history.
-    /// - Throws: `AnnalsError`: `usage` if there is no such journal entry or column, or if the entry's values cannot be restored;
+    ///   - again: whether the row is changed if the conflict was resolved before, here or on another replica.
+    /// - Throws: `AnnalsError`: `usage` if there is no such journal entry or column, if the entry's values cannot be restored, or if
+    ///   the conflict was resolved before and the row would be changed;
     ///   `constraint` if the new row violates one, with table, key and constraint. Nothing is changed then.
     @discardableResult
     public func resolve(
-        _ id: Int64, taking side: JournalEntry.Side? = nil, setting values: [String: Value] = [:], author: String? = nil
+        _ id: Int64, taking side: JournalEntry.Side? = nil, setting values: [String: Value] = [:], author: String? = nil,
+        again: Bool = false
     ) async throws -> ConflictSettlement {
         try await managed("resolve") { db, step in
             guard try StoreSchema.exists(db) else { throw StoreSchema.noHistory(operation: "resolve") }
@@ -236,6 +239,12 @@ extension Store {
                     renumbered: RenumberedKeys(db, with: conflict, tables.localNames),
                     isSummed: { policies.policy(ofColumn: $0) == .sum }
                 ).write(side, values)
+            }
+            if number != nil, conflict.isResolved, !again {
+                throw AnnalsError(
+                    .usage, operation: "resolve", "conflict \(id) was resolved before, here or on another replica",
+                    hint: "Nothing was changed. resolve(\(id), again: true) decides it once more",
+                    commandHint: "Nothing was changed. --again decides it once more")
             }
             if let number { try UndetectedChanges.notify(db, after: number - 1) }
             if number == nil, conflict.isResolved { return .nothingToDo }

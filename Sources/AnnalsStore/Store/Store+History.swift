@@ -56,10 +56,28 @@ extension Store {
 
     /// The point for a text; see `token(named:)`.
     package func point(named text: String) async throws -> HistoryPoint {
+        try await refuseFuture(text)
         try await bringUpToDate()
         return try await translated("history") {
             try await database.reading { db in try HistoryPoint(named: text, HistoryBounds(db), db) }
         }
+    }
+
+    /// - Throws: `AnnalsError` with code `usage` for a date after now and after the end of history, which is nearly always a mistake.
+    package func refuseFuture(_ text: String) async throws {
+        guard HistoryToken(text) == nil, Int64(text) == nil, let moment = ISODate.milliseconds(text), moment > configuration.now() else {
+            return
+        }
+        let last = try await translated("history") {
+            try await database.reading { db in 
+                guard try StoreSchema.exists(db), let row = try TransactionTable(db).newestTime() else { return nil as Int64? }
+                return try row.value("time")
+            }
+        }
+        guard moment > last ?? .min else { return }
+        throw AnnalsError(
+            .usage, operation: "history", "\(ISODate.text(milliseconds: moment)) is in the future",
+            hint: "Give a date up to now, which is \(ISODate.text(milliseconds: configuration.now()))")
     }
 
     /// A request for transactions between two points, both exclusive. Records writes of other programs first. The texts are as in
