@@ -22,7 +22,7 @@ package enum StoreSchema {
     /// The format of these tables. A newer version of Annals created a store with a higher format.
     ///
     /// Stores of earlier formats were made before the first release, and are refused.
-    package static let format = 4
+    package static let format = 5
 
     package static let prefix = "annals_"
 

@@ -243,6 +243,7 @@ extension SyncAgent.Summary {
 
     mutating func add(_ journal: JournalGrowth) {
         conflicts += journal.conflicts
+        renumbered += journal.renumbered
         lost += journal.lost
         firstConflict = firstConflict ?? journal.first
     }
@@ -263,6 +264,7 @@ extension SyncAgent.Summary {
         copy.pulled.changes += earlier.pulled.changes
         copy.pulled.bytes += earlier.pulled.bytes
         copy.conflicts += earlier.conflicts
+        copy.renumbered += earlier.renumbered
         copy.lost += earlier.lost
         copy.firstConflict = earlier.firstConflict ?? copy.firstConflict
         copy.reconciled += earlier.reconciled

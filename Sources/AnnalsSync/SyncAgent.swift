@@ -39,9 +39,12 @@ public actor SyncAgent {
         /// The conflicts of the pushed and pulled transactions, which are in the conflict journal now. All replicas have the
         /// same ones, because they travel with the transactions.
         public var conflicts = 0
-        /// Those in which a value of this replica lost.
+        /// Rows of these transactions that got another integer key, because two replicas had used the same one. They are no conflicts,
+        /// because both rows exist.
+        public var renumbered = 0
+        /// The conflicts in which a value of this replica lost.
         public var lost = 0
-        /// The id of the first of them in the conflict journal.
+        /// The id of the first conflict in the conflict journal.
         public var firstConflict: Int64?
         /// How often a push was refused because other replicas had written the same data.
         public var refusals = 0

@@ -96,10 +96,10 @@ import Testing
         let conflict = try #require(try await world.stores[1].conflicts().first)
         #expect(conflict.entry.kind == .updateOfDeleted && conflict.entry.winner == .incoming)
         for number in [1, 0] {
-            _ = try await world.stores[number].resolve(conflict.id, taking: .stored)
+            _ = try await world.stores[number].resolve(conflict.id, taking: .stored, again: true)
             try await world.settle()
             #expect(try await world.rows(1 - number, "SELECT count(*) FROM item") == [[0.databaseValue]])
-            _ = try await world.stores[number].resolve(conflict.id, taking: .incoming)
+            _ = try await world.stores[number].resolve(conflict.id, taking: .incoming, again: true)
             try await world.settle()
             #expect(try await world.rows(1 - number, "SELECT name, price FROM item") == [["tea".databaseValue, 4.databaseValue]])
         }
@@ -171,9 +171,9 @@ import Testing
         // To confirm that there is no row changes nothing either.
         #expect(try await store.resolve(conflict.id, taking: .stored) == .agreed)
         #expect(try await store.digest() == before)
-        _ = try await store.resolve(conflict.id, taking: .incoming, setting: ["id": .integer(9)])
+        _ = try await store.resolve(conflict.id, taking: .incoming, setting: ["id": .integer(9)], again: true)
         // The row under the old key is still another one.
-        await #expect(throws: AnnalsError.self) { try await store.resolve(conflict.id, taking: .incoming) }
+        await #expect(throws: AnnalsError.self) { try await store.resolve(conflict.id, taking: .incoming, again: true) }
         #expect(try await store.resolve(conflict.id, taking: .stored) == .nothingToDo)
         try await world.settle()
         #expect(try await world.rows(1, "SELECT customer, what FROM purchase WHERE id = 9") == [[2.databaseValue, "coffee".databaseValue]])

@@ -64,9 +64,10 @@ import Testing
         try write(world, 0, "UPDATE p SET price = 13 WHERE id = 1", at: 13)
         _ = try await conflict(
             world, first: "UPDATE p SET price = 31 WHERE id = 3", second: "UPDATE p SET price = 12 WHERE id = 1", order: [0, 1])
-        #expect(try await world.rows(1, "SELECT id, price FROM p WHERE id <> 2") == [
-            [1.databaseValue, 13.databaseValue], [3.databaseValue, 31.databaseValue],
-        ])
+        #expect(
+            try await world.rows(1, "SELECT id, price FROM p WHERE id <> 2") == [
+                [1.databaseValue, 13.databaseValue], [3.databaseValue, 31.databaseValue],
+            ])
     }
 
     @Test func `the times remain after work was rebased, also if its parts are many`() async throws {
@@ -83,6 +84,20 @@ import Testing
         try await world.sync(1)
         try await world.settle()
         #expect(try await world.rows(0, "SELECT price FROM p ORDER BY id") == [[12.databaseValue], [21.databaseValue], [31.databaseValue]])
+    }
+
+    @Test func `another replica knows when each row was written, also within a group`() async throws {
+        let world = try await world()
+        try write(world, 0, "UPDATE p SET price = 11 WHERE id = 1", at: 10)
+        try write(world, 0, "UPDATE p SET price = 21 WHERE id = 2", at: 14)
+        try await world.sync(0)
+        try await world.sync(1)
+        for store in world.stores {
+            for (id, second) in [(1, 10), (2, 14)] {
+                let blame = try await store.blame(table: "p", key: [.integer(Int64(id))])
+                #expect(blame.columns[1].time.map { Int($0.timeIntervalSince1970.rounded()) % 60 } == second)
+            }
+        }
     }
 
     @Test func `a write is not older than what its store had recorded before it`() async throws {

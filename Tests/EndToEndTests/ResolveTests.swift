@@ -7,6 +7,10 @@ struct ResolveTests {
         try await shop.succeed("conflicts", store, "--json").objects()
     }
 
+    private func renumbered(_ shop: Workshop, _ store: String) async throws -> [[String: Any]] {
+        try await shop.succeed("conflicts", store, "--kind", "renumber", "--json").objects()
+    }
+
     /// Both replicas write; the shop's work is ordered first.
     private func conflict(_ shop: Workshop, shop first: String, laptop second: String) async throws {
         try await shop.shell("shop.db", first)
@@ -92,14 +96,23 @@ struct ResolveTests {
             try await conflict(
                 shop, shop: "INSERT INTO customer (id, name) VALUES (3, 'Ann');",
                 laptop: "INSERT INTO customer (id, name) VALUES (3, 'Bo');")
-            #expect(try await conflicts(shop, "shop.db").map { $0["kind"] as? String } == ["renumber"])
+            #expect(try await renumbered(shop, "shop.db").map { $0["kind"] as? String } == ["renumber"])
+            // Both rows exist, so this is no conflict.
+            let list = try await shop.succeed("conflicts", "shop.db")
+            #expect(list.output == "no conflicts\n")
+            #expect(list.errors.contains("1 row got another number: annals conflicts shop.db --kind renumber"), "\(list)")
+            let status = try await shop.succeed("status", "shop.db").lines
+            #expect(status.contains { $0.hasPrefix("conflicts") && $0.hasSuffix("none") }, "\(status)")
+            #expect(status.contains { $0.hasSuffix("1 row got another number") }, "\(status)")
+            let counts = try await shop.succeed("status", "shop.db", "--json").object()
+            #expect(counts["conflicts"] as? Int == 0 && counts["renumbered"] as? Int == 1)
             let rows = try await shop.shell("shop.db", "SELECT id, name FROM customer;")
             try await shop.fail(64, "id = 3 of customer belongs to another row", "resolve", "shop.db", "1", "--take", "stored")
             #expect(try await shop.shell("shop.db", "SELECT id, name FROM customer;") == rows)
             try await shop.succeed("resolve", "shop.db", "1", "--set", "city=Bonn")
             #expect(try await shop.shell("shop.db", "SELECT name, city FROM customer WHERE id > 2;") == "Ann|\nBo|Bonn")
             try await shop.succeed("resolve", "shop.db", "1", "--take", "incoming")
-            #expect(try await conflicts(shop, "shop.db").map { $0["resolved"] as? Bool } == [true])
+            #expect(try await renumbered(shop, "shop.db").map { $0["resolved"] as? Bool } == [true])
         }
     }
 

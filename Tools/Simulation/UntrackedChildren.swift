@@ -125,6 +125,7 @@ extension SimulatedSpace {
                 throw Violation("law 4", "\(replica.name): rows \(lost.sorted()) of \(child.name) lost their parent")
             }
             try checkFollowed(replica, child, old, new, renumbered(child.parent, before, now))
+            if cause == .reply, child.onUpdate == .cascade { try checkFollowed(replica, child, old, new, moved(child.parent, before, now)) }
         }
     }
 
@@ -144,6 +145,31 @@ extension SimulatedSpace {
             renumbered[key] = next
         }
         return renumbered
+    }
+
+    /// Integer keys that the pulled entries changed, of rows that nothing else touched.
+    private func moved(_ parent: String, _ before: Look, _ now: Look) -> [Int64: Int64] {
+        guard let table = plan.schema.table(parent), table.hasIntegerKey, now.position > before.position, now.replica == before.replica
+        else {
+            return [:]
+        }
+        let entries = (before.position + 1...now.position).map(oracle.entry)
+        guard !entries.contains(where: { $0.isSnapshot || $0.hasSchema }) else { return [:] }
+        let pulled = entries.flatMap(\.changes)
+        let unsent = (before.outbox + now.outbox).flatMap(\.decoded.changes)
+        var moved: [Int64: Int64] = [:]
+        for entry in entries where entry.replica != now.replica {
+            for change in entry.changes where change.table == parent {
+                guard case .update(let old, let cells) = change.kind, let key = old[0].integer,
+                    let next = cells.first(where: { $0.column == table.key[0] })?.new.integer
+                else { continue }
+                let isAlone = [key, next].allSatisfy { key in
+                    pulled.count { $0.touches(table, key) } == 1 && !unsent.contains { $0.touches(table, key) }
+                }
+                if isAlone { moved[key] = next }
+            }
+        }
+        return moved
     }
 
     private static func inserted(_ waiting: Look.Waiting, _ table: Table) -> [[Cell]] {
@@ -172,15 +198,17 @@ extension SimulatedSpace {
 }
 
 extension Look.Waiting {
-    /// Whether a change inserts, changes or deletes a row under this key.
+    fileprivate func touches(_ table: Table, _ key: Int64) -> Bool { decoded.changes.contains { $0.touches(table, key) } }
+}
+
+extension Change {
+    /// Whether it inserts, changes or deletes a row under this key.
     fileprivate func touches(_ table: Table, _ key: Int64) -> Bool {
-        decoded.changes.contains { change in
-            guard change.table == table.name else { return false }
-            return switch change.kind {
-            case .insert(let row), .delete(let row): row[table.key[0]] == .integer(key)
-            case .update(let old, let cells):
-                old == [.integer(key)] || cells.contains { $0.column == table.key[0] && $0.new == .integer(key) }
-            }
+        guard self.table == table.name else { return false }
+        return switch kind {
+        case .insert(let row), .delete(let row): row[table.key[0]] == .integer(key)
+        case .update(let old, let cells):
+            old == [.integer(key)] || cells.contains { $0.column == table.key[0] && $0.new == .integer(key) }
         }
     }
 }

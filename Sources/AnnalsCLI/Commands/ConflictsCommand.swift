@@ -12,6 +12,9 @@ struct ConflictsCommand: AsyncParsableCommand {
             "incoming" is the value of the replica that synced second, and "base" is the value from which that replica started. Each \
             side is named by its author, and by its replica if this store knows its name.
 
+            If two replicas gave the same integer key to new rows, one of the rows got another number. Both rows exist, so this is no \
+            conflict; --kind renumber lists such rows.
+
             Examples:
               annals conflicts shop.db
               annals conflicts shop.db --kind check --table stock
@@ -48,12 +51,17 @@ struct ConflictsCommand: AsyncParsableCommand {
                 }
             }
             last = end
-            try await note(meant, in: store)
+            // Rows with another number need nothing from a person.
+            try await note(page.filter { isMeant($0) || $0.conflict.entry.kind == .renumber }, in: store)
         }
         if printed == 0, !output.json {
-            let settled = unresolved ? try await store.conflictCounts().all : 0
+            let settled = unresolved ? try await store.conflictCounts().conflicts : 0
             if settled > 0 { refused = try await countRefused(store) }
             console.print(settled > 0 ? "none waits, \(settled) settled" : "no conflicts")
+        }
+        let renumbered = try await store.conflictCounts().renumbered
+        if renumbered > 0, kind.isEmpty, table.isEmpty {
+            console.note("\(SyncReport.renumbered(renumbered)): annals conflicts \(argument.store) --kind renumber")
         }
         if refused > 0 {
             let kinds = ConflictKind.ofConstraints.map { "--kind \($0.rawValue)" }.joined(separator: " ")
@@ -67,7 +75,7 @@ struct ConflictsCommand: AsyncParsableCommand {
 
     private func isMeant(_ line: NamedConflict) -> Bool {
         let entry = line.conflict.entry
-        return (kind.isEmpty || kind.contains { $0.kind == entry.kind })
+        return (kind.isEmpty ? entry.kind != .renumber : kind.contains { $0.kind == entry.kind })
             && (table.isEmpty || table.contains { $0.isSameIdentifier(as: entry.table) })
     }
 
@@ -77,7 +85,8 @@ struct ConflictsCommand: AsyncParsableCommand {
         let tracked = try await store.trackedTables()
         guard let unknown = table.first(where: { name in !tracked.contains { $0.isSameIdentifier(as: name) } }) else { return }
         throw AnnalsError(
-            .notTracked, operation: "conflicts", "the table \(unknown) is not tracked", hint: "Tracked are \(tracked.joined(separator: ", "))")
+            .notTracked, operation: "conflicts", "the table \(unknown) is not tracked",
+            hint: "Tracked are \(tracked.joined(separator: ", "))")
     }
 
     /// The number of settled conflicts in which a constraint refused the incoming values, and nobody has decided since.

@@ -29,6 +29,7 @@ enum StatusPrint {
             "replica": .text(replica?.replica.description), "name": .text(replica?.name),
             "position": replica.map { .integer($0.position.rawValue) } ?? .null,
             "head": replica.map { .integer($0.head.rawValue) } ?? .null, "conflicts": .integer(status.conflicts),
+            "renumbered": .integer(status.renumbered),
             "sealedUnder": .text(replica?.sealedUnder.map { SpaceKey.name(of: $0) }),
             "unresolvedConflicts": .integer(status.unresolvedConflicts), "rowsInDoubt": .bool(status.areRowsUnverified),
             "joinUnfinished": .bool(status.isJoinUnfinished),
@@ -133,6 +134,7 @@ enum StatusPrint {
             }
             let waiting = status.unresolvedConflicts > 0 ? " (\(status.unresolvedConflicts) unresolved)" : ""
             facts.append(("conflicts", status.conflicts == 0 ? "none" : "\(status.conflicts)\(waiting)"))
+            if status.renumbered > 0 { facts.append(("", SyncReport.renumbered(status.renumbered))) }
             if status.unsentConflicts > 0 { facts.append(("", SyncReport.unsent(status.unsentConflicts))) }
         } else {
             facts.append(("space", "not joined"))

@@ -51,7 +51,7 @@ struct SyncReport: Sendable {
     static func json(_ store: String, _ summary: SyncAgent.Summary) -> JSON {
         .object([
             "store": .text(store), "space": .text(summary.space), "pushed": flow(summary.pushed), "pulled": flow(summary.pulled),
-            "conflicts": .integer(summary.conflicts), "lost": .integer(summary.lost),
+            "conflicts": .integer(summary.conflicts), "renumbered": .integer(summary.renumbered), "lost": .integer(summary.lost),
             "position": .integer(summary.position.rawValue),
             "head": .integer(summary.head.rawValue), "outbox": .integer(summary.outbox),
             "reconciled": .integer(summary.reconciled), "tookNewIdentity": .bool(summary.tookNewIdentity),
@@ -71,6 +71,7 @@ struct SyncReport: Sendable {
             "pushed \(words(summary.pushed))", "pulled \(words(summary.pulled))", conflicts(summary),
             "position \(summary.position)",
         ]
+        if summary.renumbered > 0 { parts.append(renumbered(summary.renumbered)) }
         if summary.head > summary.position { parts.append("head \(summary.head)") }
         if summary.reconciled > 0 {
             parts.append("\(Count.of(summary.reconciled, "change")) found that another program made while a table had no capture triggers")
@@ -91,6 +92,9 @@ struct SyncReport: Sendable {
         if summary.outbox > 0 { parts.append("\(summary.outbox) waiting to be sent") }
         return "\(store): \(parts.joined(separator: ", "))"
     }
+
+    /// About rows that got another key.
+    static func renumbered(_ count: Int) -> String { "\(Count.of(count, "row")) got another number" }
 
     private static func conflicts(_ summary: SyncAgent.Summary) -> String {
         let count = Count.of(summary.conflicts, "conflict")

@@ -82,7 +82,9 @@ struct ErrorReport: Equatable {
     }
 
     /// How values of these kinds are written.
-    private static let forms = ["<duration>": "a number and a unit, such as 5m, 12h, 30d or 8w", "<percent>": "a share up to 100%, such as 20%"]
+    private static let forms = [
+        "<duration>": "a number and a unit, such as 5m, 12h, 30d or 8w", "<percent>": "a share up to 100%, such as 20%",
+    ]
 
     /// The argument parser lists choices as lines.
     private static func choicesInARow(_ message: String) -> String {

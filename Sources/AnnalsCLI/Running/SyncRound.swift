@@ -78,6 +78,7 @@ extension SyncAgent.Summary {
         sum.pushed = Self.add(pushed, first.pushed)
         sum.pulled = Self.add(pulled, first.pulled)
         sum.conflicts += first.conflicts
+        sum.renumbered += first.renumbered
         sum.lost += first.lost
         sum.firstConflict = first.firstConflict ?? firstConflict
         sum.refusals += first.refusals

@@ -42,7 +42,8 @@ struct CellPlanner {
         let mark = state.writer(of: columnIndex, of: number)
         let outcome = try policy.settle(
             base: column.old, stored: stored, incoming: column.new, isContested: mark != nil,
-            later: { mark.map { state.winner(ofChange: index, against: $0) } ?? .incoming }, combine: { try combine(policy, number, column, stored) })
+            later: { mark.map { state.winner(ofChange: index, against: $0) } ?? .incoming },
+            combine: { try combine(policy, number, column, stored) })
         switch outcome {
         case .unchanged: break
         case .combined(let value):

@@ -105,7 +105,8 @@ struct RebaseJournal {
             let base = requested.compactMap(\.old)
             return JournalForm.entry(
                 reason, row.table, requestedKey(index, row.table), columns: requested.map(\.columnIndex),
-                base: base.count == requested.count ? base : nil, incoming: requested.map(\.written), winner: .incoming, at: state.time(ofChange: index))
+                base: base.count == requested.count ? base : nil, incoming: requested.map(\.written), winner: .incoming,
+                at: state.time(ofChange: index))
         }
     }
 }

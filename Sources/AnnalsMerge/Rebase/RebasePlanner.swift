@@ -176,6 +176,6 @@ package final class RebasePlanner {
         context.highestKeys = state.highestKeys
         let earlier = try EarlierJournal(state: state).entriesThatHold()
         return RebaseResult(
-            rows: changes, journal: earlier + settled, conflicts: settled.count, renamed: names.renamedRows())
+            rows: changes, journal: earlier + settled, conflicts: settled.count { $0.kind != .renumber }, renamed: names.renamedRows())
     }
 }

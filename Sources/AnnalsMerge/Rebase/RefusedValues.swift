@@ -12,7 +12,10 @@ struct RefusedValues {
         switch change.change {
         case .delete(let old):
             guard let reason = outcome.loss, after != nil || outcome.row == nil else { return [] }
-            return [JournalForm.entry(reason, table, table.key(of: old), base: old, stored: after, winner: .stored, at: state.time(ofChange: index))]
+            return [
+                JournalForm.entry(
+                    reason, table, table.key(of: old), base: old, stored: after, winner: .stored, at: state.time(ofChange: index))
+            ]
         case .insert(let row):
             guard after != nil || change.mark != nil else {
                 let key = table.key(of: row)

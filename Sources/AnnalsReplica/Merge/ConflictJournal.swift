@@ -52,6 +52,10 @@ package enum ConflictJournal {
                 entry.waitsForPerson, Data(entry.encode()),
             ])
             guard db.changesCount > 0 else { continue }
+            guard entry.kind != .renumber else {
+                growth += JournalGrowth(renumbered: 1)
+                continue
+            }
             let isLost = entry.loser(incoming: replica) == own
             growth += JournalGrowth(conflicts: 1, lost: isLost ? 1 : 0, first: db.lastInsertedRowID)
         }
@@ -89,9 +93,18 @@ package enum ConflictJournal {
         try takeIn(GRDB.Row.fetchCursor(other, sql: "SELECT \(shared.joined(separator: ", ")) FROM \(table) ORDER BY \(order)"), db)
     }
 
-    package static func count(_ db: Database) throws -> Int {
-        try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_conflicts") ?? 0
+    /// The number of conflicts, and of rows that got another key. These are entries too, and no conflicts: both rows exist.
+    package static func count(_ db: Database) throws -> (conflicts: Int, renumbered: Int) {
+        let row = try GRDB.Row.fetchOne(
+            db, sql: "SELECT count(*) AS total, count(*) FILTER (WHERE \(isRenumber)) AS renumbered FROM annals_conflicts")
+        let (total, renumbered) = try (row?.number("total") ?? 0, row?.number("renumbered") ?? 0) as (Int, Int)
+        return (total - renumbered, renumbered)
     }
+
+    /// The first byte of an entry is its kind.
+    private static let isRenumber = "substr(entry, 1, 1) = X'\(hex(JournalEntry.Kind.renumber.rawValue))'"
+
+    private static func hex(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }
 
     /// The number of conflicts that wait for a person.
     package static func waitingCount(_ db: Database) throws -> Int {
@@ -273,17 +286,20 @@ extension JournalEntry {
 /// What an exchange added to the conflict journal.
 package struct JournalGrowth: Hashable, Sendable {
     package var conflicts = 0
-    /// Those in which a value of this replica lost.
+    /// Rows that got another key, because two replicas had used the same one.
+    package var renumbered = 0
+    /// The conflicts in which a value of this replica lost.
     package var lost = 0
-    /// The id of the first of them.
+    /// The id of the first conflict.
     package var first: Int64?
 
-    package init(conflicts: Int = 0, lost: Int = 0, first: Int64? = nil) {
-        (self.conflicts, self.lost, self.first) = (conflicts, lost, first)
+    package init(conflicts: Int = 0, renumbered: Int = 0, lost: Int = 0, first: Int64? = nil) {
+        (self.conflicts, self.renumbered, self.lost, self.first) = (conflicts, renumbered, lost, first)
     }
 
     package static func += (growth: inout JournalGrowth, more: JournalGrowth) {
         growth.conflicts += more.conflicts
+        growth.renumbered += more.renumbered
         growth.lost += more.lost
         growth.first = growth.first ?? more.first
     }

@@ -13,6 +13,7 @@ package struct BodyBuilder {
     private let parts: Outbox.PartWriter
     private var table = 0
     private var journalCount = 0
+    private var conflictCount = 0
     private var decisions = UserDecisions()
     private var schema: SchemaEntry?
 
@@ -64,6 +65,7 @@ package struct BodyBuilder {
             try encoder.journal(parts.fitting(entry))
         }
         journalCount += entries.count
+        conflictCount += entries.count { $0.kind != .renumber }
     }
 
     /// To be called only if more data follows, so that no part is empty.
@@ -85,7 +87,7 @@ package struct BodyBuilder {
         let last = try parts.writeLast(encoder.finishInPieces())
         let concernsEverything = decisions.concernEverything || schema?.isBreaking ?? false
         return Outbox.Draft(
-            id: info.id, time: info.time, changes: changes, journal: journalCount,
+            id: info.id, time: info.time, changes: changes, journal: journalCount, conflicts: conflictCount,
             footprint: concernsEverything ? .everything : known ?? footprint.finish(), parts: parts.count + 1, body: last)
     }
 

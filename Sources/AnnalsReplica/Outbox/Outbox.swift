@@ -21,6 +21,7 @@ package enum Outbox {
             time_counter INTEGER NOT NULL,
             changes INTEGER NOT NULL,
             journal INTEGER NOT NULL,
+            conflicts INTEGER NOT NULL,
             footprint BLOB NOT NULL,
             parts INTEGER NOT NULL DEFAULT 1,
             body BLOB NOT NULL
@@ -38,6 +39,8 @@ package enum Outbox {
         package var changes: Int
         /// The number of journal entries in the transaction.
         package var journal: Int
+        /// The number of conflicts among them. A row that got another key is an entry and no conflict.
+        package var conflicts: Int
         package var footprint: Footprint
         /// The number of parts. All but the last are written already.
         package var parts = 1
@@ -45,12 +48,14 @@ package enum Outbox {
         package var body: [[UInt8]]
 
         package init(
-            id: TransactionID, time: HybridTime, changes: Int, journal: Int, footprint: Footprint, parts: Int = 1, body: [[UInt8]]
+            id: TransactionID, time: HybridTime, changes: Int, journal: Int = 0, conflicts: Int = 0, footprint: Footprint, parts: Int = 1,
+            body: [[UInt8]]
         ) {
             self.id = id
             self.time = time
             self.changes = changes
             self.journal = journal
+            self.conflicts = conflicts
             self.footprint = footprint
             self.parts = parts
             self.body = body
@@ -73,8 +78,8 @@ package enum Outbox {
         try run(
             db, draft,
             """
-            INSERT INTO annals_outbox (id, time, time_counter, changes, journal, footprint, body, parts)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            INSERT INTO annals_outbox (id, time, time_counter, changes, journal, footprint, body, parts, conflicts)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
             """)
         try fillBody(db, draft, sequence: db.lastInsertedRowID)
     }
@@ -84,8 +89,8 @@ package enum Outbox {
         try run(
             db, draft,
             """
-            INSERT INTO annals_outbox (sequence, id, time, time_counter, changes, journal, footprint, body, parts)
-            VALUES (\(sequence), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            INSERT INTO annals_outbox (sequence, id, time, time_counter, changes, journal, footprint, body, parts, conflicts)
+            VALUES (\(sequence), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
             """)
         try fillBody(db, draft, sequence: sequence)
     }
@@ -96,7 +101,7 @@ package enum Outbox {
             db, draft,
             """
             UPDATE annals_outbox SET id = ?1, time = ?2, time_counter = ?3, changes = ?4, journal = ?5, footprint = ?6,
-                body = ?7, parts = ?8
+                body = ?7, parts = ?8, conflicts = ?9
             WHERE sequence = \(sequence)
             """)
         try fillBody(db, draft, sequence: sequence)
@@ -112,6 +117,7 @@ package enum Outbox {
         statement.bind(5, Int64(draft.journal))
         statement.bind(6, .blob(draft.footprint.encode()))
         statement.bind(8, Int64(draft.parts))
+        statement.bind(9, Int64(draft.conflicts))
         if draft.body.count == 1 {
             try draft.body[0].withUnsafeBytes { try statement.run(lending: 7, $0) }
         } else {
@@ -197,7 +203,7 @@ package enum Outbox {
 
     /// The number of conflicts that transactions of the outbox carry. They get into the journal when the relay accepts the transactions.
     package static func conflicts(_ db: Database) throws -> Int {
-        try Int.fetchOne(db.cachedStatement(sql: "SELECT total(journal) FROM annals_outbox")) ?? 0
+        try Int.fetchOne(db.cachedStatement(sql: "SELECT total(conflicts) FROM annals_outbox")) ?? 0
     }
 
     /// The sequence number of the oldest row; nil if there is none.

@@ -80,7 +80,8 @@ package struct OutboxFiller {
             throw Corruption(OwnTables.transactions)
         }
         let origin = try TransactionOrigin(rawValue: row.value("origin")) ?? .local
-        let entry = try encode(row, origin, NetChanges(db, tables: tables, readsTimes: true), footprintKey(), replicaName(), decisions, journal)
+        let entry = try encode(
+            row, origin, NetChanges(db, tables: tables, readsTimes: true), footprintKey(), replicaName(), decisions, journal)
         if let entry { try Outbox.append(db, entry) }
         try Meta(db).set(.outboxed, number)
         return entry?.id
@@ -128,7 +129,9 @@ package struct OutboxFiller {
                 highest[table.first.name] = max(highest[table.first.name] ?? 0, key)
             }
             builder.beginTable(table.id)
-            try builder.add(change, mark: nil, old: row.old, new: row.new, leftOut: row.leftOut, age: min(row.age(at: info.time), oldest), rules: table.rules)
+            try builder.add(
+                change, mark: nil, old: row.old, new: row.new, leftOut: row.leftOut, age: min(row.age(at: info.time), oldest),
+                rules: table.rules)
         }
         try HighestKeys.save(db, highest)
         try builder.journal(journal)

@@ -61,7 +61,8 @@ package struct BlameWalk {
             guard let found = try findEnd() else {
                 throw AnnalsError(
                     .usage, operation: "blame", "no row of \(entry.definition.name) has this key, and none had it in history",
-                    hint: "Check the values of the key", commandHint: "Check the values of the key; annals history lists the rows that changed")
+                    hint: "Check the values of the key",
+                    commandHint: "Check the values of the key; annals history lists the rows that changed")
             }
             (values, end, number) = (found.row, found.end, found.number)
             key = definition.primaryKey.map { values[$0] }

@@ -98,12 +98,9 @@ extension Store {
         }
     }
 
-    /// The number of entries in the conflict journal, and of those that wait for a person; zero for a store that was never joined.
-    package func conflictCounts() async throws -> (all: Int, waiting: Int) {
-        try await read { db in
-            guard try StoreSchema.isReplica(db) else { return (0, 0) }
-            return try (ConflictJournal.count(db), ConflictJournal.waitingCount(db))
-        }
+    /// The number of conflicts in the conflict journal, and of rows that got another key; zero for a store that was never joined.
+    package func conflictCounts() async throws -> (conflicts: Int, renumbered: Int) {
+        try await read { db in try StoreSchema.isReplica(db) ? ConflictJournal.count(db) : (0, 0) }
     }
 
     /// The number of settled conflicts that get into the conflict journal when the relay accepts this store's transactions.

@@ -69,7 +69,7 @@ extension Store {
             return
         }
         let last = try await translated("history") {
-            try await database.reading { db in 
+            try await database.reading { db in
                 guard try StoreSchema.exists(db), let row = try TransactionTable(db).newestTime() else { return nil as Int64? }
                 return try row.value("time")
             }

@@ -48,10 +48,13 @@ public struct StoreStatus: Sendable {
     public var isWaitingForMigration = false
     /// The error that ended the last sync; nil if it succeeded.
     public var syncProblem: SyncProblem?
-    /// The number of entries in the conflict journal, and of those that wait for a person.
+    /// The number of conflicts in the conflict journal.
     public var conflicts = 0
+    /// The number of rows in the conflict journal that got another integer key. They are no conflicts.
+    public var renumbered = 0
     /// Settled conflicts of transactions in the outbox. They get into the journal when the relay accepts the transactions.
     public var unsentConflicts = 0
+    /// The conflicts that wait for a person.
     public var unresolvedConflicts = 0
     /// How much history the store keeps by itself.
     public var retention = HistoryRetention.all
@@ -91,7 +94,7 @@ public struct StoreStatus: Sendable {
         }
         syncProblem = try SyncProblem.load(db)
         isWaitingForMigration = try MigrationBarrier(db).first() != nil
-        conflicts = try ConflictJournal.count(db)
+        (conflicts, renumbered) = try ConflictJournal.count(db)
         unsentConflicts = try Outbox.conflicts(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)
     }
