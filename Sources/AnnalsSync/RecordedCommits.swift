@@ -1,14 +1,17 @@
 import AnnalsCore
 import AnnalsHistory
 import AnnalsStore
+import Synchronization
 
-/// Records each commit of another program as soon as it is noticed, and passes the notice on.
+/// Passes notices of commits on to an agent, and records commits of other programs while the agent is busy.
 ///
-/// It does not depend on the relay. So history has a transaction for each commit also while the relay cannot be reached.
+/// An agent that waits for notices records by itself. While it exchanges, or pauses because the relay cannot be reached, nobody else
+/// would, and several commits would become one transaction of history.
 final class RecordedCommits: CommitNotices {
     private let commits: any CommitNotices
     private let store: Store
     private let signal = Signal()
+    private let isAwaited = Mutex(false)
 
     init(_ commits: any CommitNotices, _ store: Store) {
         self.commits = commits
@@ -19,10 +22,12 @@ final class RecordedCommits: CommitNotices {
     func run() async throws {
         while true {
             try await store.next(of: commits)
-            do {
-                try await store.recordNewChanges()
-            } catch is AnnalsError {
-                // The next exchange records too, and reports what stands in the way.
+            if !isAwaited.withLock({ $0 }) {
+                do {
+                    try await store.recordNewChanges()
+                } catch is AnnalsError {
+                    // The next exchange records too, and reports what stands in the way.
+                }
             }
             signal.raise()
         }
@@ -30,5 +35,12 @@ final class RecordedCommits: CommitNotices {
 
     func next() async throws {
         _ = try await signal.wait()
+    }
+
+    /// Waits for something, during which the agent is ready to record.
+    func awaiting<T>(isolation: isolated (any Actor)? = #isolation, _ wait: () async throws -> T) async rethrows -> T {
+        isAwaited.withLock { $0 = true }
+        defer { isAwaited.withLock { $0 = false } }
+        return try await wait()
     }
 }

@@ -56,7 +56,7 @@ extension SyncAgent {
     /// The agent was paused. It waits until it is resumed.
     private struct Paused: Error {}
 
-    private func stayInTouch(_ commits: (any CommitNotices)?, _ report: @escaping @Sendable (Summary) async -> Void) async throws {
+    private func stayInTouch(_ commits: RecordedCommits?, _ report: @escaping @Sendable (Summary) async -> Void) async throws {
         var contact = Reachability()
         var isFirst = true
         while true {
@@ -71,7 +71,7 @@ extension SyncAgent {
     }
 
     private func stayInTouch(
-        _ contact: inout Reachability, _ commits: (any CommitNotices)?, _ report: @escaping @Sendable (Summary) async -> Void
+        _ contact: inout Reachability, _ commits: RecordedCommits?, _ report: @escaping @Sendable (Summary) async -> Void
     ) async throws {
         try await withThrowingTaskGroup(of: Notice.self) { group in
             defer { group.cancelAll() }
@@ -79,7 +79,7 @@ extension SyncAgent {
                 try await gate.waitForPause(after: pausesSeen)
                 throw Paused()
             }
-            if let commits { group.addTask { [store] in try await Self.committed(commits, store) } }
+            if let commits { group.addTask { try await Self.committed(commits) } }
             var isAsking = false
             var pauses = Backoff()
             var pause: Duration?
@@ -88,12 +88,18 @@ extension SyncAgent {
                     group.addTask { [transport, environment, pause] in try await Self.ask(transport, state, environment, after: pause) }
                     isAsking = true
                 }
-                guard let notice = try await group.next() else { return }
+                let next: Notice?
+                if let commits {
+                    next = try await commits.awaiting { try await group.next() }
+                } else {
+                    next = try await group.next()
+                }
+                guard let notice = next else { return }
                 // A commit after the pause can be noticed before the pause is.
                 if gate.isPaused { throw Paused() }
                 switch notice {
                 case .committed:
-                    if let commits { group.addTask { [store] in try await Self.committed(commits, store) } }
+                    if let commits { group.addTask { try await Self.committed(commits) } }
                     try await send(&contact, report)
                 case .answered(let page, let isHasty):
                     isAsking = false
@@ -114,8 +120,8 @@ extension SyncAgent {
 
     // MARK: What wakes the agent
 
-    private static func committed(_ commits: any CommitNotices, _ store: Store) async throws -> Notice {
-        try await store.next(of: commits)
+    private static func committed(_ commits: RecordedCommits) async throws -> Notice {
+        try await commits.next()
         return .committed
     }
 

@@ -1,8 +1,10 @@
 import AnnalsCore
 import AnnalsMerge
 import AnnalsReplica
+import AnnalsRows
 import AnnalsStore
 import AnnalsTesting
+import Foundation
 import GRDB
 import Testing
 
