@@ -74,6 +74,8 @@ struct DecisionTests {
             #expect(try await shop.succeed("conflicts", "shop.db", "--kind", "check", "--table", "ITEM").lines.count == 5)
             #expect(try await shop.succeed("conflicts", "shop.db", "--kind", "update").output == "no conflicts\n")
             try await shop.fail(65, "the table itme is not tracked. Tracked are item", "conflicts", "shop.db", "--table", "itme")
+            let status = try await shop.succeed("status", "laptop.db").lines
+            #expect(status.contains { $0.hasPrefix("conflicts") && $0.hasSuffix("1 (1 refused by a constraint)") }, "\(status)")
             // A policy for whole rows would take the place of the sum.
             let rows = try await shop.succeed("policy", "third.db", "set", "item", "rollback", "--here")
             #expect(rows.errors.contains("note: item.stock sum has no effect, because item rollback settles whole rows"), "\(rows)")

@@ -258,7 +258,7 @@ def main():
                         if outcome == "failed" and (plain or {}).get(name, ["passed"])[0] != "failed":
                             differing = True
                             print(f"  {name}: {reason}")
-                print_found([line for line in found if line["kind"] not in ("verified", "compared", "untrackable", "repaired")])
+                print_found([line for line in found if line["kind"] not in ("verified", "compared", "untrackable", "repaired", "remade")])
     finally:
         if relay is not None:
             relay.terminate()

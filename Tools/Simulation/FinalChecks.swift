@@ -51,16 +51,18 @@ struct FinalChecks {
 
     /// All journals are equal to the journal entries in the log (law 5).
     private func checkJournal(_ replica: Replica, _ store: Store) async throws {
-        let resolved = Set(world.oracle.entries.flatMap { $0.resolutions.map(\.conflict) })
+        // The last decision in the log counts.
+        let decisions = world.oracle.entries.flatMap { $0.resolutions.map { ($0.conflict, Conflict.Resolution($0.choice)) } }
+        let resolutions = Dictionary(decisions) { $1 }
         var expected: [Line] = []
         for entry in world.oracle.entries {
             for (index, journal) in entry.journal.enumerated() {
                 let name = ConflictID(replica: entry.replica, transaction: entry.info.id, index: index)
-                expected.append(Line(position: entry.position, entry: journal, isResolved: resolved.contains(name)))
+                expected.append(Line(position: entry.position, entry: journal, resolution: resolutions[name]))
             }
         }
         let found = try await store.conflicts().sorted { $0.position < $1.position }.map {
-            Line(position: $0.position.rawValue, entry: $0.entry, isResolved: $0.isResolved)
+            Line(position: $0.position.rawValue, entry: $0.entry, resolution: $0.resolution)
         }
         // If journals were purged, old entries may be missing, and the others must be in their order.
         guard world.areJournalsPurged ? !found.isContained(inOrderIn: expected) : found != expected else { return }
@@ -70,7 +72,7 @@ struct FinalChecks {
     private struct Line: Equatable {
         var position: Int64
         var entry: JournalEntry
-        var isResolved: Bool
+        var resolution: Conflict.Resolution?
     }
 
     /// All replicas have the policies that the log sets, in the order of the log.
@@ -154,6 +156,16 @@ extension Array where Element: Equatable {
             guard let place = rest.firstIndex(of: element) else { return false }
             rest = rest[(place + 1)...]
             return true
+        }
+    }
+}
+
+extension Conflict.Resolution {
+    fileprivate init(_ choice: ConflictResolution.Choice) {
+        switch choice {
+        case .stored: self = .stored
+        case .incoming: self = .incoming
+        case .values: self = .values
         }
     }
 }

@@ -19,6 +19,13 @@ struct Judge {
             self.replica = replica
         }
 
+        /// The mark of a change that is older than its transaction.
+        func earlier(by age: Change.Age) -> Mark {
+            var mark = self
+            if age.milliseconds > 0, milliseconds > 0 { (mark.milliseconds, mark.counter) = (max(0, milliseconds - age.milliseconds), 0) }
+            return mark
+        }
+
         static func < (left: Mark, right: Mark) -> Bool {
             (left.milliseconds, left.counter, left.replica.high, left.replica.low)
                 < (right.milliseconds, right.counter, right.replica.high, right.replica.low)
@@ -58,8 +65,9 @@ struct Judge {
     }
 
     private mutating func note(_ entry: Oracle.Entry) {
-        let mark = Mark(entry.info.time, entry.replica, limit: entry.receivedAt + Self.lead)
+        let latest = Mark(entry.info.time, entry.replica, limit: entry.receivedAt + Self.lead)
         for change in entry.changes {
+            let mark = latest.earlier(by: change.age)
             guard let table = schema.table(change.table) else { continue }
             switch change.kind {
             case .insert(let row):
@@ -123,7 +131,7 @@ struct Judge {
     ) throws(Violation) {
         // References follow their parents.
         guard !table.references.contains(where: { $0.columns.contains(update.column) }),
-            let expected = expected(update, name, table, stored[update.column], rewrite)
+            let expected = expected(update, name, table, stored[update.column], change, rewrite)
         else { return }
         guard after?[update.column] != expected else { return }
         throw Violation(
@@ -133,7 +141,9 @@ struct Judge {
     }
 
     /// The value that the column must have by its policy; nil if it is not judged.
-    private func expected(_ update: Change.Update, _ name: Name, _ table: Table, _ stored: Cell, _ rewrite: Rebase.Rewrite) -> Cell? {
+    private func expected(
+        _ update: Change.Update, _ name: Name, _ table: Table, _ stored: Cell, _ change: Change, _ rewrite: Rebase.Rewrite
+    ) -> Cell? {
         let rules = rebase.policies.rules(table.name)
         let mark = cells[name]?[update.column]
         if let row = rules.row, cells[name] != nil { return row == "overwrite" ? update.new : stored }
@@ -152,7 +162,7 @@ struct Judge {
         case "mergeByPropertyStoreTrump": return stored
         case "mergeByPropertyObjectTrump": return update.new
         default:
-            switch verdict(rewrite, against: mark) {
+            switch verdict(change, rewrite, against: mark) {
             case .incoming: return update.new
             case .stored: return stored
             case .unsure: return nil
@@ -161,15 +171,15 @@ struct Judge {
     }
 
     /// The result of the table's delete rule. If the rule compares times, the later writer wins.
-    private func deleteVerdict(_ table: String, _ rewrite: Rebase.Rewrite, isDelete: Bool, against mark: Mark?) -> Verdict {
-        let rules = rebase.policies.rules(table)
+    private func deleteVerdict(_ change: Change, _ rewrite: Rebase.Rewrite, isDelete: Bool, against mark: Mark?) -> Verdict {
+        let rules = rebase.policies.rules(change.table)
         guard let mark else { return .incoming }
         if rules.row != nil { return .unsure }
         switch rules.delete {
         case "deleteWins": return isDelete ? .incoming : .stored
         case "updateWins": return isDelete ? .stored : .incoming
         case "manual": return .unsure
-        default: return verdict(rewrite, against: mark)
+        default: return verdict(change, rewrite, against: mark)
         }
     }
 
@@ -177,7 +187,7 @@ struct Judge {
     private func judgeDelete(
         _ name: Name, _ wanted: [Cell], _ stored: [Cell], isThere: Bool, _ change: Change, _ rewrite: Rebase.Rewrite
     ) throws(Violation) {
-        let verdict = deleteVerdict(name.table, rewrite, isDelete: true, against: cells[name]?.values.max())
+        let verdict = deleteVerdict(change, rewrite, isDelete: true, against: cells[name]?.values.max())
         // If the marks did not change the row, there is no conflict.
         if verdict == .unsure || (verdict == .stored && wanted == stored) || isThere == (verdict == .stored) { return }
         throw Violation("merge rule 28", "\(change.text): the row must be \(verdict == .stored ? "there" : "gone"); \(rewrite.text)")
@@ -187,7 +197,7 @@ struct Judge {
     private func judgeRevival(_ death: Mark, _ after: [Cell]?, _ change: Change, _ rewrite: Rebase.Rewrite) throws(Violation) {
         // A row whose parent is also deleted may not be restored.
         if after == nil, schema.table(change.table)?.references.isEmpty == false { return }
-        let verdict = deleteVerdict(change.table, rewrite, isDelete: false, against: death)
+        let verdict = deleteVerdict(change, rewrite, isDelete: false, against: death)
         if verdict == .unsure || (after != nil) == (verdict == .incoming) { return }
         throw Violation("merge rule 29", "\(change.text): the row must be \(verdict == .stored ? "gone" : "back"); \(rewrite.text)")
     }
@@ -234,11 +244,11 @@ struct Judge {
 
     // MARK: Which write is later
 
-    private func verdict(_ rewrite: Rebase.Rewrite, against mark: Mark) -> Verdict {
+    private func verdict(_ change: Change, _ rewrite: Rebase.Rewrite, against mark: Mark) -> Verdict {
         if isSnapshot { return .unsure }
         // The relay's time in the answer is unknown here, but it is after the last receipt.
-        let early = Mark(rewrite.before.info.time, rebase.replica, limit: lastReceipt + Self.lead) > mark
-        let late = Mark(rewrite.before.info.time, rebase.replica) > mark
+        let early = Mark(rewrite.before.info.time, rebase.replica, limit: lastReceipt + Self.lead).earlier(by: change.age) > mark
+        let late = Mark(rewrite.before.info.time, rebase.replica).earlier(by: change.age) > mark
         return early != late ? .unsure : early ? .incoming : .stored
     }
 

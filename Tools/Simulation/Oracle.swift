@@ -147,6 +147,7 @@ extension Change {
             revived = changed.map { Update(column: $0.column, old: Cell($0.old), new: Cell($0.new)) }
         }
         isSetAside = marked.mark == .setAside
+        age.milliseconds = marked.age
         kind =
             switch marked.change {
             case .insert(let row): .insert(row.map { Cell($0) })

@@ -101,6 +101,15 @@ struct Change: Sendable, Hashable {
     var revived: [Update]?
     /// For a delete: a constraint's rule removed the row, and no update restores it.
     var isSetAside = false
+    /// How long before the transaction's time it was made. Two changes are equal whatever their ages.
+    var age = Age()
+
+    struct Age: Sendable, Hashable {
+        var milliseconds: Int64 = 0
+
+        static func == (left: Self, right: Self) -> Bool { true }
+        func hash(into hasher: inout Hasher) {}
+    }
 
     init(table: String, kind: Kind) {
         (self.table, self.kind) = (table, kind)

@@ -56,7 +56,7 @@ struct ConflictsCommand: AsyncParsableCommand {
         }
         if printed == 0, !output.json {
             let settled = unresolved ? try await store.conflictCounts().conflicts : 0
-            if settled > 0 { refused = try await countRefused(store) }
+            if settled > 0 { refused = try await store.refusedConflicts() }
             console.print(settled > 0 ? "none waits, \(settled) settled" : "no conflicts")
         }
         let renumbered = try await store.conflictCounts().renumbered
@@ -87,20 +87,6 @@ struct ConflictsCommand: AsyncParsableCommand {
         throw AnnalsError(
             .notTracked, operation: "conflicts", "the table \(unknown) is not tracked",
             hint: "Tracked are \(tracked.joined(separator: ", "))")
-    }
-
-    /// The number of settled conflicts in which a constraint refused the incoming values, and nobody has decided since.
-    private func countRefused(_ store: Store) async throws -> Int {
-        var (last, count) = (Int64(0), 0)
-        while true {
-            let page = try await store.conflicts(after: last, limit: Self.pageSize)
-            guard let end = page.last?.conflict.id else { return count }
-            count += page.count { line in
-                line.conflict.entry.winner == .stored && !line.conflict.isResolved
-                    && ConflictKind.ofConstraints.contains { $0.kind == line.conflict.entry.kind }
-            }
-            last = end
-        }
     }
 
     /// Marks shown conflicts as seen, because only seen ones are purged. The list also works if the store cannot be written now.

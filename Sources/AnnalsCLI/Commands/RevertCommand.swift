@@ -151,7 +151,10 @@ struct RevertCommand: AsyncParsableCommand {
         let counts = "\(rows.inserted) inserted, \(rows.updated) updated, \(rows.deleted) deleted"
         let forced =
             outcome.forced == 0
-            ? "" : skipChanged ? "; \(changed) with later changes left" : "; later changes in \(changed) overwritten or left"
+            ? ""
+            : skipChanged
+                ? "; \(changed) with later changes left"
+                : "; later changes in \(changed) overwritten, except that deleted rows stay deleted"
         if dryRun { return "\(subject)\(of) can be reverted: \(counts)\(forced)" }
         return "\(subject)\(of) is reverted by \(outcome.number.map(String.init) ?? "none"): \(counts)\(forced)"
     }

@@ -29,7 +29,7 @@ enum StatusPrint {
             "replica": .text(replica?.replica.description), "name": .text(replica?.name),
             "position": replica.map { .integer($0.position.rawValue) } ?? .null,
             "head": replica.map { .integer($0.head.rawValue) } ?? .null, "conflicts": .integer(status.conflicts),
-            "renumbered": .integer(status.renumbered),
+            "renumbered": .integer(status.renumbered), "refused": .integer(status.refusedConflicts),
             "sealedUnder": .text(replica?.sealedUnder.map { SpaceKey.name(of: $0) }),
             "unresolvedConflicts": .integer(status.unresolvedConflicts), "rowsInDoubt": .bool(status.areRowsUnverified),
             "joinUnfinished": .bool(status.isJoinUnfinished),
@@ -132,8 +132,12 @@ enum StatusPrint {
                 let text = "waiting for migration: a delete may affect rows of tables that this store does not have"
                 facts.append(("sending", style(.red, text)))
             }
-            let waiting = status.unresolvedConflicts > 0 ? " (\(status.unresolvedConflicts) unresolved)" : ""
-            facts.append(("conflicts", status.conflicts == 0 ? "none" : "\(status.conflicts)\(waiting)"))
+            let kinds = [
+                status.unresolvedConflicts > 0 ? "\(status.unresolvedConflicts) unresolved" : nil,
+                status.refusedConflicts > 0 ? "\(status.refusedConflicts) refused by a constraint" : nil,
+            ].compactMap(\.self)
+            let marks = kinds.isEmpty ? "" : " (\(kinds.joined(separator: ", ")))"
+            facts.append(("conflicts", status.conflicts == 0 ? "none" : "\(status.conflicts)\(marks)"))
             if status.renumbered > 0 { facts.append(("", SyncReport.renumbered(status.renumbered))) }
             if status.unsentConflicts > 0 { facts.append(("", SyncReport.unsent(status.unsentConflicts))) }
         } else {

@@ -84,6 +84,7 @@ struct ErrorReport: Equatable {
     /// How values of these kinds are written.
     private static let forms = [
         "<duration>": "a number and a unit, such as 5m, 12h, 30d or 8w", "<percent>": "a share up to 100%, such as 20%",
+        "<origin>": "local, external, imported, migration or rebase",
     ]
 
     /// The argument parser lists choices as lines.

@@ -101,6 +101,15 @@ package enum ConflictJournal {
         return (total - renumbered, renumbered)
     }
 
+    /// The number of conflicts in which a constraint refused the incoming values, and which nobody has decided since.
+    package static func refusedCount(_ db: Database) throws -> Int {
+        let kinds = [JournalEntry.Kind.unique, .foreignKey, .check].map { "X'\(hex($0.rawValue))'" }.joined(separator: ", ")
+        // Bit 6 of the second byte is set if the incoming side won.
+        let hasStoredWon = "(instr('0123456789ABCDEF', substr(hex(substr(entry, 2, 1)), 1, 1)) - 1) & 4 = 0"
+        return try Int.fetchOne(
+            db, sql: "SELECT count(*) FROM annals_conflicts WHERE resolved = 0 AND substr(entry, 1, 1) IN (\(kinds)) AND \(hasStoredWon)") ?? 0
+    }
+
     /// The first byte of an entry is its kind.
     private static let isRenumber = "substr(entry, 1, 1) = X'\(hex(JournalEntry.Kind.renumber.rawValue))'"
 

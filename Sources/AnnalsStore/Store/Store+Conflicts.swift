@@ -103,6 +103,11 @@ extension Store {
         try await read { db in try StoreSchema.isReplica(db) ? ConflictJournal.count(db) : (0, 0) }
     }
 
+    /// The number of conflicts in which a constraint refused the incoming values, and which nobody has decided since.
+    package func refusedConflicts() async throws -> Int {
+        try await read { db in try StoreSchema.isReplica(db) ? ConflictJournal.refusedCount(db) : 0 }
+    }
+
     /// The number of settled conflicts that get into the conflict journal when the relay accepts this store's transactions.
     package func unsentConflicts() async throws -> Int {
         try await read { db in try StoreSchema.isReplica(db) ? Outbox.conflicts(db) : 0 }

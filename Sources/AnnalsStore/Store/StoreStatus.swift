@@ -54,6 +54,8 @@ public struct StoreStatus: Sendable {
     public var renumbered = 0
     /// Settled conflicts of transactions in the outbox. They get into the journal when the relay accepts the transactions.
     public var unsentConflicts = 0
+    /// Conflicts in which a constraint refused the incoming values, and which nobody has decided since. They wait for nobody.
+    public var refusedConflicts = 0
     /// The conflicts that wait for a person.
     public var unresolvedConflicts = 0
     /// How much history the store keeps by itself.
@@ -95,6 +97,7 @@ public struct StoreStatus: Sendable {
         syncProblem = try SyncProblem.load(db)
         isWaitingForMigration = try MigrationBarrier(db).first() != nil
         (conflicts, renumbered) = try ConflictJournal.count(db)
+        refusedConflicts = try ConflictJournal.refusedCount(db)
         unsentConflicts = try Outbox.conflicts(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)
     }

@@ -31,6 +31,7 @@ _files = {}  # path: the number of open connections
 _versions = {}  # path: the schema's version at the last look
 _memories = {}  # name of a shared database in memory: its file
 _joined = {}  # path: its space
+_inodes = {}  # path: the file's number, which is another one if a suite deletes the file and makes it again
 
 
 def _note(kind, path, run=None, **more):
@@ -76,6 +77,11 @@ class _Hook:
         try:
             version = sqlite3.Cursor(self).execute("PRAGMA schema_version").fetchall()[0][0]
             with _lock:
+                inode = os.stat(self.annals_path).st_ino
+                if _inodes.setdefault(self.annals_path, inode) != inode:
+                    _inodes[self.annals_path] = inode
+                    _versions.pop(self.annals_path, None)
+                    _joined.pop(self.annals_path, None)
                 if version == _versions.get(self.annals_path, 0):
                     return
                 run = _annals("track", "--all", self.annals_path)
@@ -202,7 +208,7 @@ def _closed(path):
 
 def _check(path):
     """Verifies a file whose connections are closed."""
-    if MODE == "plain" or not os.path.exists(path) or not _versions.get(path):
+    if MODE == "plain" or not os.path.exists(path) or not _versions.get(path) or os.stat(path).st_ino != _inodes.get(path):
         return
     run = _annals("verify", path)
     _note("verified" if run.returncode == 0 else "verify", path, None if run.returncode == 0 else run)
@@ -211,7 +217,8 @@ def _check(path):
         return
     run = _annals("sync", path)
     if run.returncode != 0:
-        _note("sync", path, run)
+        # A suite may delete a file and make it again; the new one may even have the old one's number.
+        _note("remade" if "is not joined to a space" in run.stderr else "sync", path, run)
         return
     clone = path + "-clone"
     run = _annals("clone", RELAY, space, clone)
