@@ -41,7 +41,8 @@ struct HistoryCommand: AsyncParsableCommand {
     var key: [String] = []
     @Option(
         parsing: .upToNextOption,
-        help: ArgumentHelp("With --table: only changes that touch this column, with all their values, and inserts and deletes.", valueName: "column"))
+        help: ArgumentHelp(
+            "With --table: only changes that touch this column, with all their values, and inserts and deletes.", valueName: "column"))
     var column: [String] = []
     @Option(help: "Only transactions of this origin: local, external, imported, migration or rebase.")
     var origin: HistoryOriginFilter?

@@ -107,7 +107,8 @@ package enum ConflictJournal {
         // Bit 6 of the second byte is set if the incoming side won.
         let hasStoredWon = "(instr('0123456789ABCDEF', substr(hex(substr(entry, 2, 1)), 1, 1)) - 1) & 4 = 0"
         return try Int.fetchOne(
-            db, sql: "SELECT count(*) FROM annals_conflicts WHERE resolved = 0 AND substr(entry, 1, 1) IN (\(kinds)) AND \(hasStoredWon)") ?? 0
+            db, sql: "SELECT count(*) FROM annals_conflicts WHERE resolved = 0 AND substr(entry, 1, 1) IN (\(kinds)) AND \(hasStoredWon)")
+            ?? 0
     }
 
     /// The first byte of an entry is its kind.
