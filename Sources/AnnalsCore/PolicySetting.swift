@@ -38,10 +38,3 @@ public struct PolicySetting: Hashable, Sendable {
         self.policy = policy
     }
 }
-
-extension PolicySetting {
-    /// Whether it settles conflicting updates of a row as a whole. Then policies of single columns are not used.
-    package var settlesWholeRows: Bool {
-        aspect == .update && column == nil && (["overwrite", "rollback", "manual"].contains(policy) || policy.hasPrefix("custom:"))
-    }
-}

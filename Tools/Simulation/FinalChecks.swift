@@ -159,13 +159,3 @@ extension Array where Element: Equatable {
         }
     }
 }
-
-extension Conflict.Resolution {
-    fileprivate init(_ choice: ConflictResolution.Choice) {
-        switch choice {
-        case .stored: self = .stored
-        case .incoming: self = .incoming
-        case .values: self = .values
-        }
-    }
-}

@@ -54,12 +54,11 @@ struct ConflictsCommand: AsyncParsableCommand {
             // Rows with another number need nothing from a person.
             try await note(page.filter { isMeant($0) || $0.conflict.entry.kind == .renumber }, in: store)
         }
+        let (settled, renumbered) = try await store.conflictCounts()
         if printed == 0, !output.json {
-            let settled = unresolved ? try await store.conflictCounts().conflicts : 0
-            if settled > 0 { refused = try await store.refusedConflicts() }
-            console.print(settled > 0 ? "none waits, \(settled) settled" : "no conflicts")
+            if unresolved, settled > 0 { refused = try await store.refusedConflicts() }
+            console.print(unresolved && settled > 0 ? "none waits, \(settled) settled" : "no conflicts")
         }
-        let renumbered = try await store.conflictCounts().renumbered
         if renumbered > 0, kind.isEmpty, table.isEmpty {
             console.note("\(SyncReport.renumbered(renumbered)): annals conflicts \(argument.store) --kind renumber")
         }

@@ -142,18 +142,7 @@ enum ConflictReport {
         line.conflict.entry.columns.isEmpty ? line.layout?.columns ?? [] : line.conflict.entry.columns
     }
 
-    static func kind(_ kind: JournalEntry.Kind) -> String {
-        switch kind {
-        case .update: "update"
-        case .updateOfDeleted: "updateOfDeleted"
-        case .deleteOfUpdated: "deleteOfUpdated"
-        case .insert: "insert"
-        case .renumber: "renumber"
-        case .unique: "unique"
-        case .foreignKey: "foreignKey"
-        case .check: "check"
-        }
-    }
+    private static func kind(_ kind: JournalEntry.Kind) -> String { ConflictKind.allCases.first { $0.kind == kind }?.rawValue ?? "" }
 
     private static func side(_ side: JournalEntry.Side) -> String {
         switch side {

@@ -74,7 +74,7 @@ struct ErrorReport: Equatable {
             let commands = root.configuration.subcommands.compactMap { $0.configuration.commandName }
             if let near = SimilarName.of(String(name), among: commands) { message += ". Did you mean '\(near)'?" }
         }
-        if let form = Self.forms.first(where: { message.hasSuffix("'\($0.key)'") || message.contains("\($0.key)'") })?.value {
+        if let form = Self.forms.first(where: { message.contains("\($0.key)'") })?.value {
             message = "\(message.trimmingCharacters(in: ["."])): give \(form)"
         }
         message = Self.choicesInARow(message)

@@ -24,13 +24,11 @@ package final class HistoryWriter {
     private let deleteStatement: PreparedStatement
     /// The time of writing as a Julian day.
     private let now: Double
-    private var day: Double?
-    /// When the author of the next changes wrote them, if that was on another replica; nil for now.
-    package var authorsTime: HybridTime? {
-        didSet { day = authorsTime.map { JulianDay.day($0.milliseconds) } }
-    }
+    private let author: AuthorsTime
 
-    package init(_ db: Database, _ definition: DeclaredTable, layoutID: Int64) throws {
+    /// - Parameter author: the time of changes that were written on another replica.
+    package init(_ db: Database, _ definition: DeclaredTable, layoutID: Int64, author: AuthorsTime = AuthorsTime()) throws {
+        self.author = author
         let table = StoreSchema.changesTable(layoutID)
         let columnCount = definition.columns.count
         let old = (0..<columnCount).map { "o\($0)" }
@@ -169,11 +167,28 @@ package final class HistoryWriter {
 
     private func run(_ statement: PreparedStatement, _ bind: (PreparedStatement) -> Void) throws {
         statement.bind(1, lastID + 1)
-        statement.bind(2, real: day ?? now)
+        statement.bind(2, real: author.day ?? now)
         bind(statement)
         try statement.run()
         lastID += 1
     }
+}
+
+/// When the author of the next changes wrote them. The writers of all tables of a merge share one.
+package final class AuthorsTime {
+    /// As a Julian day; nil if the changes are written now, by this store.
+    fileprivate private(set) var day: Double?
+    private var age: Int64 = 0
+
+    package init() {}
+
+    /// - Parameter age: how long before the transaction's time, in milliseconds.
+    package func set(_ transaction: HybridTime, age: Int64) {
+        guard day == nil || age != self.age else { return }
+        (day, self.age) = (JulianDay.day(transaction.earlier(by: age).milliseconds), age)
+    }
+
+    package func clear() { day = nil }
 }
 
 extension Value {

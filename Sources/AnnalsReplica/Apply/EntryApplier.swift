@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsHistory
 import AnnalsMerge
 package import AnnalsRows
 import AnnalsSchema
@@ -47,6 +48,7 @@ package struct EntryApplier {
     @discardableResult
     package func apply(_ content: TransactionParts) throws -> Int {
         session.untrackedChildren.beginStep()
+        defer { session.author.clear() }
         var displaced: [Displaced] = []
         // Outbox transactions have only the columns of this store.
         let kept = direction == .forward ? session.kept.map(DeferredChanges.init) : nil
@@ -102,6 +104,7 @@ package struct EntryApplier {
             try reader.bytes.withUnsafeBytes { bytes in
                 while try reader.nextChange(into: &change) {
                     try check(change, layout, inUse)
+                    if let time { session.author.set(time, age: change.age) }
                     if direction == .forward { try key.check(change) }
                     try keep?(layout, change, bytes)
                     if let inUse { try visit(inUse, inUse.layout.isSame ? change : inUse.layout.translated(change), bytes) }
@@ -196,8 +199,6 @@ package struct EntryApplier {
     ) throws {
         let table = inUse.table
         let key = localKey(inUse, values)
-        table.authorsTime = time?.earlier(by: change.age)
-        defer { table.authorsTime = nil }
         guard let found = try table.find(key, in: bytes) else { throw try missing(table, key.map(bytes.value)) }
         for (index, columnIndex) in inUse.columnIndexes.enumerated()
         where !found.column(columnIndex, equals: values[index], in: bytes) && !inUse.layout.leftover.contains(columnIndex) {
@@ -239,8 +240,7 @@ package struct EntryApplier {
     // MARK: Second pass
 
     private func putBack(_ row: Displaced) throws {
-        row.table.authorsTime = time?.earlier(by: row.age)
-        defer { row.table.authorsTime = nil }
+        if let time { session.author.set(time, age: row.age) }
         do {
             try row.table.restore(row.old, as: row.new, rowid: row.rowid)
         } catch let error as DatabaseError where Self.isRefusal(error) {
@@ -254,8 +254,6 @@ package struct EntryApplier {
 
     private func write(_ inUse: TableInUse, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws {
         let table = inUse.table
-        table.authorsTime = time?.earlier(by: change.age)
-        defer { table.authorsTime = nil }
         switch (change.kind, direction) {
         case (.insert, .forward), (.delete, .backward):
             let values = direction == .forward ? change.new : change.old

@@ -103,18 +103,22 @@ package enum ConflictJournal {
 
     /// The number of conflicts in which a constraint refused the incoming values, and which nobody has decided since.
     package static func refusedCount(_ db: Database) throws -> Int {
-        let kinds = [JournalEntry.Kind.unique, .foreignKey, .check].map { "X'\(hex($0.rawValue))'" }.joined(separator: ", ")
         // Bit 6 of the second byte is set if the incoming side won.
         let hasStoredWon = "(instr('0123456789ABCDEF', substr(hex(substr(entry, 2, 1)), 1, 1)) - 1) & 4 = 0"
         return try Int.fetchOne(
-            db, sql: "SELECT count(*) FROM annals_conflicts WHERE resolved = 0 AND substr(entry, 1, 1) IN (\(kinds)) AND \(hasStoredWon)")
+            db,
+            sql:
+                "SELECT count(*) FROM annals_conflicts WHERE resolved = 0 AND \(isOfKind([.unique, .foreignKey, .check])) AND \(hasStoredWon)"
+        )
             ?? 0
     }
 
     /// The first byte of an entry is its kind.
-    private static let isRenumber = "substr(entry, 1, 1) = X'\(hex(JournalEntry.Kind.renumber.rawValue))'"
+    private static let isRenumber = isOfKind([.renumber])
 
-    private static func hex(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }
+    private static func isOfKind(_ kinds: [JournalEntry.Kind]) -> String {
+        "hex(substr(entry, 1, 1)) IN (\(kinds.map { "printf('%02X', \($0.rawValue))" }.joined(separator: ", ")))"
+    }
 
     /// The number of conflicts that wait for a person.
     package static func waitingCount(_ db: Database) throws -> Int {
@@ -208,12 +212,8 @@ package enum ConflictJournal {
         case Int64(removed): return .tableRemoved
         default: break
         }
-        switch UInt8(exactly: number - 1).flatMap(ConflictResolution.Choice.init) {
-        case .stored?: return .stored
-        case .incoming?: return .incoming
-        case .values?: return .values
-        case nil: throw Corruption("annals_conflicts")
-        }
+        guard let choice = UInt8(exactly: number - 1).flatMap(ConflictResolution.Choice.init) else { throw Corruption("annals_conflicts") }
+        return Conflict.Resolution(choice)
     }
 
     /// - Parameter names: The local names. The journal uses canonical names.
@@ -263,6 +263,14 @@ public struct Conflict: Sendable {
         case values
         /// Nobody needed to decide, because the space removed the table.
         case tableRemoved
+
+        package init(_ choice: ConflictResolution.Choice) {
+            switch choice {
+            case .stored: self = .stored
+            case .incoming: self = .incoming
+            case .values: self = .values
+            }
+        }
     }
 }
 

@@ -154,3 +154,8 @@ extension MergePolicies.Table {
         }
     }
 }
+
+extension PolicySetting {
+    /// Whether it settles conflicting updates of a row as a whole. Then policies of single columns are not used.
+    package var settlesWholeRows: Bool { aspect == .update && column == nil && RowPolicy(policy) != nil }
+}

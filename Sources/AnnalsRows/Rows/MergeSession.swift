@@ -12,6 +12,8 @@ package import GRDB
 /// The connection's triggers and foreign keys are off during the session (see `MergeConnection`).
 package final class MergeSession {
     package let db: Database
+    /// When the author of the entry that is applied wrote its changes.
+    package let author = AuthorsTime()
     package private(set) var registry: TrackedTables
     private var tables: [String: RowTable] = [:]
     private var probes: [String: PreparedStatement] = [:]
@@ -55,7 +57,7 @@ package final class MergeSession {
         let mergeTable = MergeTable(entry, children: children.map(\.reference), isReferenced: isReferenced, registry)
         let referenced = children.map(\.reference.parentColumns) + untracked.map(\.parentColumns)
         let referencedColumnIndexes = Set(referenced.joined().compactMap(entry.definition.columnIndex(of:)))
-        let table = try RowTable(db, entry, mergeTable, referencedColumnIndexes: referencedColumnIndexes)
+        let table = try RowTable(db, entry, mergeTable, referencedColumnIndexes: referencedColumnIndexes, author: author)
         tables[folded] = table
         return table
     }

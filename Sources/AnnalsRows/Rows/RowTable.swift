@@ -1,5 +1,5 @@
 package import AnnalsCore
-import AnnalsHistory
+package import AnnalsHistory
 package import AnnalsMerge
 package import AnnalsSchema
 package import AnnalsSQLite
@@ -66,7 +66,9 @@ package final class RowTable {
     private let keyCondition: String
 
     /// - Parameter referencedColumnIndexes: the columns to which foreign keys refer, also those of untracked tables.
-    package init(_ db: Database, _ entry: TrackedTables.Entry, _ mergeTable: MergeTable, referencedColumnIndexes: Set<Int>) throws {
+    package init(
+        _ db: Database, _ entry: TrackedTables.Entry, _ mergeTable: MergeTable, referencedColumnIndexes: Set<Int>, author: AuthorsTime
+    ) throws {
         let definition = entry.definition
         self.db = db
         self.layoutID = entry.id
@@ -75,7 +77,7 @@ package final class RowTable {
         self.rules = entry.rules
         self.requiredRules = entry.requiredRules
         self.references = entry.references
-        self.history = try HistoryWriter(db, definition, layoutID: entry.id)
+        self.history = try HistoryWriter(db, definition, layoutID: entry.id, author: author)
         self.quotedName = SQL.quote(definition.name)
         let quoted = definition.columns.map { SQL.quote($0.name) }
         self.columns = quoted
@@ -107,11 +109,6 @@ package final class RowTable {
     /// Beyond the primary key.
     package var hasUniqueColumns: Bool { !rules.uniques.isEmpty }
     var lastHistoryID: Int64 { history.lastID }
-    /// When the author of the next changes wrote them, if that was on another replica; nil for now.
-    package var authorsTime: HybridTime? {
-        get { history.authorsTime }
-        set { history.authorsTime = newValue }
-    }
     package func rewindHistory(to id: Int64) { history.lastID = id }
 
     // MARK: Statements, made when first needed

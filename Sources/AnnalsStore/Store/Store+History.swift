@@ -44,7 +44,8 @@ extension Store {
     ///
     ///     let point = try await store.point(at: beforeTheMistake)
     ///
-    /// - Throws: `AnnalsError` with code `tokenExpired` for a date before the first moment of history, or `notTracked`.
+    /// - Throws: `AnnalsError` with code `tokenExpired` for a date before the first moment of history, `usage` for one in the future, or
+    ///   `notTracked`.
     public func point(at date: Date) async throws -> HistoryPoint {
         try await point(named: ISODate.text(milliseconds: date.milliseconds(rounded: .down)))
     }
