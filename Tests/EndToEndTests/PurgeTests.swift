@@ -67,6 +67,9 @@ struct PurgeTests {
             #expect(same.lines[0] == "the store's rule is to keep 1d, as before")
             let other = try await shop.succeed("purge", "shop.db", "--json").object()
             #expect(other["rule"] is NSNull && other["replacedRule"] is NSNull)
+            let once = "the options applied only to this purge; the store's rule is still to keep 1d, and --remember replaces it"
+            #expect(try await shop.succeed("purge", "shop.db", "--keep", "9d").lines.last == once)
+            #expect(try await !shop.succeed("purge", "shop.db").lines.contains(once))
             try await shop.succeed("purge", "shop.db", "--keep", "90d", "--share", "20%", "--remember")
             #expect(try await shop.succeed("status", "shop.db", "--json").object()["retention"] as? String == both)
             try await shop.succeed("purge", "shop.db", "--keep", "all", "--remember")

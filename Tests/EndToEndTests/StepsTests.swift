@@ -65,6 +65,9 @@ struct StepsTests {
             // No write is older.
             let none = try await lines(["--before", "2026-03-01T08:00:00.125Z"])
             #expect(none == ["no transactions"])
+            let row = try await shop.succeed("history", "shop.db", "--table", "customer", "--key", "77", "--column", "city")
+            #expect(row.lines == ["no transactions changed city of the row 77 of customer"])
+            try await shop.fail(64, "2999-01-01T00:00:00.000Z is in the future", "history", "shop.db", "--after", "2999-01-01")
         }
     }
 

@@ -118,6 +118,7 @@ struct TimeTravelTests {
             #expect(try await shop.shell("shop.db", "SELECT city FROM customer;") == "Rome\nBonn")
             let forced = try await shop.succeed("revert", "shop.db", "1", "--force", "--json").object()
             #expect(forced["number"] as? Int == 3 && forced["updated"] as? Int == 2 && forced["forced"] as? Int == 1)
+            #expect(forced["skipped"] as? Int == 0)
             #expect(try await shop.shell("shop.db", "SELECT city FROM customer;") == "Lyon\nCork")
             let history = try await shop.succeed("history", "shop.db", "--after", "2", "--json").objects()
             #expect(

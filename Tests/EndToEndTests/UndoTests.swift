@@ -52,6 +52,8 @@ struct UndoTests {
             #expect(first["table"] as? String == "customer" && first["columns"] as? [String] == ["city"])
             #expect(first["transactions"] as? [Int] == [3, 2] && first["reason"] as? String == "changed")
             #expect((document["revertFirst"] as? [[String: Any]])?.map { $0["number"] as? Int } == [3, 2])
+            let skipped = try await shop.succeed("revert", "shop.db", "1", "--dry-run", "--skip-changed", "--json").object()
+            #expect(skipped["skipped"] as? Int == 1 && skipped["forced"] as? Int == 0)
             for number in ["3", "2", "1"] { try await shop.succeed("revert", "shop.db", number) }
             #expect(try await shop.shell("shop.db", "SELECT city FROM customer ORDER BY id;") == "Lyon\nCork")
 

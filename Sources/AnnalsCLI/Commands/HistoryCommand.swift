@@ -63,6 +63,7 @@ struct HistoryCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let store = try argument.open()
+        if let after { try await store.refuseFuture(after) }
         var request = try await store.request(after: after, before: before)
         if let consumer { request = try await request.continuing(after: store.token(of: HistoryConsumer(consumer))) }
         if let author { request = try await request.written(by: store.replicaNames().writer(named: author)) }
@@ -76,7 +77,18 @@ struct HistoryCommand: AsyncParsableCommand {
         let print = try await HistoryPrint(
             console: console, json: output.json, values: values, steps: steps, replicas: store.replicaNames())
         let count = try await HistoryPages(store: store, request: request, limit: limit).print(with: print).count
-        if count == 0, !output.json { console.print("no transactions" + (author.map { " of \(PrintableText.of($0))" } ?? "")) }
+        if count == 0, !output.json { console.print(nothing) }
+    }
+
+    /// What was looked for and not found.
+    private var nothing: String {
+        var text = "no transactions"
+        if let author { text += " of \(PrintableText.of(author))" }
+        guard let table else { return text }
+        var place = PrintableText.of(table)
+        if !key.isEmpty { place = "the row \(key.map(SQLLiteral.key).map(RowText.value).joined(separator: ", ")) of \(place)" }
+        if !column.isEmpty { place = "\(column.map(PrintableText.of).joined(separator: ", ")) of \(place)" }
+        return "\(text) changed \(place)"
     }
 }
 

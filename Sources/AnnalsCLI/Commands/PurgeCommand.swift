@@ -70,6 +70,9 @@ struct PurgeCommand: AsyncParsableCommand {
         } else {
             if let remembered { console.print(remembered.line) }
             for line in PurgePrint.lines(argument.store, result, isDryRun: dryRun, vacuumed: given) { console.print(line) }
+            if !remember, before != nil || keep != nil || share != nil, let own = try await store.ownRetention() {
+                console.print(PurgePrint.once(own))
+            }
         }
     }
 

@@ -117,7 +117,8 @@ struct RevertCommand: AsyncParsableCommand {
             rows.finishJSON([
                 "number": outcome.number.map { .integer($0) } ?? .null, "transactions": .integer(outcome.transactions),
                 "inserted": .integer(outcome.rows.inserted), "updated": .integer(outcome.rows.updated),
-                "deleted": .integer(outcome.rows.deleted), "forced": .integer(outcome.forced), "leftOut": .integer(outcome.leftOut),
+                "deleted": .integer(outcome.rows.deleted), "forced": .integer(skipChanged ? 0 : outcome.forced),
+                "skipped": .integer(skipChanged ? outcome.forced : 0), "leftOut": .integer(outcome.leftOut),
             ])
         } else {
             rows.finishText()

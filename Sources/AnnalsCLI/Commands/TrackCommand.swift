@@ -32,7 +32,9 @@ struct TrackCommand: AsyncParsableCommand {
 
     func validate() throws {
         if all == !tables.isEmpty {
-            throw ValidationError(all ? "Name tables or give --all, not both." : "Name the tables to track, or give --all.")
+            let named = tables.prefix(3).map(PrintableText.of).joined(separator: ", ")
+            throw ValidationError(
+                all ? "Name tables or give --all, not both: \(named) was read as a table." : "Name the tables to track, or give --all.")
         }
     }
 

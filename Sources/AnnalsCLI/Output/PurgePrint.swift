@@ -24,6 +24,11 @@ enum PurgePrint {
         }
     }
 
+    /// About options that applied to one purge of a store with a rule of its own.
+    static func once(_ rule: HistoryRetention) -> String {
+        "the options applied only to this purge; the store's rule is still to keep \(StatusPrint.retention(rule)), and --remember replaces it"
+    }
+
     /// With `--remember`, `rule` is the store's rule, and `replacedRule` is the rule that was set before; null if none was, or the same.
     static func json(_ store: String, _ result: PurgeResult, isDryRun: Bool, vacuumed: Int64?, _ rule: Rule?) -> JSON {
         .object([

@@ -70,6 +70,11 @@ extension Store {
         try await translated("purge") { try await database.reading { db in try Retention.load(db) } }
     }
 
+    /// The retention that was set; nil if the store applies the default.
+    package func ownRetention() async throws -> HistoryRetention? {
+        try await translated("purge") { try await database.reading { db in try Retention.own(db) } }
+    }
+
     /// Sets the store's retention, which every sync applies from then on; nil restores the default.
     public func setRetention(_ retention: HistoryRetention?) async throws { try await replaceRetention(by: retention) }
 
