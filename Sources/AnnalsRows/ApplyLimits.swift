@@ -2,9 +2,6 @@
 package enum ApplyLimits {
     /// Prepared UPDATE statements cached for each table, one for each set of columns.
     static let updateStatementsPerTable = 32
-    /// The size of SQLite's cache while entries are applied. A rebase touches its rows three times, and a smaller cache would write them to
-    /// disk in between. The whole size counts as memory that a large transaction takes.
-    static let cacheKibibytes = 4 << 10
     /// Parent keys recorded for the check before COMMIT. With more keys, the whole child table is checked.
     static let pendingReferences = 10_000
     /// Attempts to rebase one outbox transaction. Each failed attempt adds a decision, so more attempts than this are a defect.

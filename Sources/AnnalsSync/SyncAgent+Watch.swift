@@ -244,13 +244,15 @@ extension SyncAgent {
 extension SyncAgent.Summary {
     /// Whether the exchange sent, received or changed anything.
     public var movedSomething: Bool {
-        pushed.transactions > 0 || pulled.transactions > 0 || conflicts > 0 || cameBack != nil || followed != nil || snapshot != nil
+        pushed.transactions > 0 || pulled.transactions > 0 || conflicts > 0 || replacedDecisions > 0 || cameBack != nil || followed != nil
+            || snapshot != nil
     }
 
     mutating func add(_ journal: JournalGrowth) {
         conflicts += journal.conflicts
         renumbered += journal.renumbered
         lost += journal.lost
+        replacedDecisions += journal.replaced
         firstConflict = firstConflict ?? journal.first
     }
 
@@ -272,6 +274,7 @@ extension SyncAgent.Summary {
         copy.conflicts += earlier.conflicts
         copy.renumbered += earlier.renumbered
         copy.lost += earlier.lost
+        copy.replacedDecisions += earlier.replacedDecisions
         copy.firstConflict = earlier.firstConflict ?? copy.firstConflict
         copy.reconciled += earlier.reconciled
         copy.cameBack = copy.cameBack ?? earlier.cameBack

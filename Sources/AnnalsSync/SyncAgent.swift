@@ -44,6 +44,9 @@ public actor SyncAgent {
         public var renumbered = 0
         /// The conflicts in which a value of this replica lost.
         public var lost = 0
+        /// Decisions about conflicts that were made here and did not reach the space, because another replica had decided the same conflict
+        /// and nothing was left of the values of this one.
+        public var replacedDecisions = 0
         /// The id of the first conflict in the conflict journal.
         public var firstConflict: Int64?
         /// How often a push was refused because other replicas had written the same data.

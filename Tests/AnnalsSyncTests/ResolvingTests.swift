@@ -219,4 +219,70 @@ import Testing
             #expect(try await store.conflicts(limit: 9).map(\.conflict.id).first == summary.firstConflict)
         }
     }
+
+    /// 'Bob' has won over 'Ann' in the row.
+    private func named() async throws -> (SyncedStores, Conflict) {
+        let world = try await items()
+        for (number, name) in ["Ann", "Bob"].enumerated() {
+            try await world.stores[number].write { db in try db.execute(sql: "UPDATE item SET name = ?", arguments: [name]) }
+            try await world.sync(number)
+            world.clock.advance(.seconds(1))
+        }
+        try await world.settle()
+        return (world, try #require(try await world.stores[0].conflicts().first))
+    }
+
+    private func name(_ world: SyncedStores) async throws -> String? {
+        try await world.settle()
+        let rows = try await world.rows(0, "SELECT name FROM item")
+        #expect(try await world.rows(1, "SELECT name FROM item") == rows)
+        return rows.first?.first.flatMap { String.fromDatabaseValue($0) }
+    }
+
+    private func marks(_ world: SyncedStores) async throws -> [Conflict.Resolution?] {
+        var marks: [Conflict.Resolution?] = []
+        for store in world.stores { marks.append(try await store.conflicts().first?.resolution) }
+        return marks
+    }
+
+    @Test(arguments: [0, 1])
+    func `a decision that only marks gives way to one that changed the row`(_ first: Int) async throws {
+        let (world, conflict) = try await named()
+        #expect(try await world.stores[0].resolve(conflict.id, taking: .stored) != .agreed)
+        #expect(try await world.stores[1].resolve(conflict.id, taking: .incoming) == .agreed)
+        try await world.sync(first)
+        #expect(try await world.sync(1 - first).replacedDecisions == (first == 0 ? 1 : 0))
+        #expect(try await name(world) == "Ann")
+        #expect(try await marks(world) == [.stored, .stored])
+    }
+
+    @Test(arguments: [0, 1], [0, 1])
+    func `the mark is that of the decision whose value is in the row`(_ earlier: Int, _ first: Int) async throws {
+        let (world, conflict) = try await named()
+        for number in [earlier, 1 - earlier] {
+            world.clock.advance(.seconds(1))
+            if number == 0 {
+                _ = try await world.stores[0].resolve(conflict.id, taking: .stored)
+            } else {
+                _ = try await world.stores[1].resolve(conflict.id, setting: ["name": .text("Cy")])
+            }
+        }
+        try await world.sync(first)
+        try await world.sync(1 - first)
+        let found = try await name(world)
+        #expect(found == (earlier == 0 ? "Cy" : "Ann"))
+        #expect(try await marks(world) == (earlier == 0 ? [.values, .values] : [.stored, .stored]))
+    }
+
+    @Test func `a mark that differs from the row can be corrected`() async throws {
+        let (world, conflict) = try await named()
+        #expect(try await world.stores[0].resolve(conflict.id, taking: .incoming) == .agreed)
+        try world.outside(1, "UPDATE item SET name = 'Ann'")
+        try await world.settle()
+        #expect(try await world.stores[1].resolve(conflict.id, taking: .stored) == .nothingToDo)
+        #expect(try await world.stores[1].resolve(conflict.id, taking: .stored, again: true) == .agreed)
+        #expect(try await name(world) == "Ann")
+        #expect(try await marks(world) == [.stored, .stored])
+        #expect(try await world.stores[1].resolve(conflict.id, taking: .stored, again: true) == .nothingToDo)
+    }
 }

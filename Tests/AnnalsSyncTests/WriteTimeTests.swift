@@ -115,4 +115,21 @@ import Testing
         try await world.settle()
         #expect(try await world.rows(0, "SELECT price FROM p WHERE id = 1") == [[12.databaseValue]])
     }
+
+    @Test func `all replicas name the author of a stored value, also of one within a transaction`() async throws {
+        let world = try await world()
+        try world.outside(
+            0,
+            """
+            INSERT INTO annals_context(author) VALUES('bob');
+            UPDATE p SET price = 11 WHERE id = 1; UPDATE p SET price = 21 WHERE id = 2; UPDATE p SET price = 31 WHERE id = 3;
+            UPDATE annals_changes_1 SET at = julianday('2026-01-01 12:00:1' || id);
+            DELETE FROM annals_context
+            """)
+        for id in 1...3 { try write(world, 1, "UPDATE p SET price = \(id) WHERE id = \(id)", at: 20 + id) }
+        for index in [0, 1, 0] { try await world.sync(index) }
+        for store in world.stores {
+            #expect(try await store.conflicts(limit: 9).map(\.storedAuthor) == ["bob", "bob", "bob"])
+        }
+    }
 }

@@ -15,7 +15,8 @@ struct JSONShapeTests {
             for line in synced {
                 #expect(
                     Set(line.keys) == [
-                        "store", "space", "pushed", "pulled", "conflicts", "renumbered", "lost", "position", "head", "outbox", "reconciled",
+                        "store", "space", "pushed", "pulled", "conflicts", "renumbered", "lost", "replacedDecisions", "position", "head",
+                        "outbox", "reconciled",
                         "tookNewIdentity", "cameBack", "followed", "returned", "snapshot", "schemaVersion", "waitingForMigration",
                     ])
                 for flow in ["pushed", "pulled"] {

@@ -124,7 +124,7 @@ struct RevertCommand: AsyncParsableCommand {
             rows.finishText()
             console.print(summary(outcome))
             if outcome.leftOut > 0 {
-                console.print("\(Count.of(outcome.leftOut, "inserted or deleted row")) left as it is, because --column undoes only updates")
+                console.print("\(Count.of(outcome.leftOut, "inserted or deleted row")) left, because --column undoes only updates")
             }
         }
     }
@@ -145,7 +145,7 @@ struct RevertCommand: AsyncParsableCommand {
         let subject = part == nil && moments == nil ? whole : "a part of \(whole)"
         let changed = Count.of(outcome.forced, "row")
         guard rows.total > 0 else {
-            let left = outcome.forced > 0 ? "\(changed) with later changes left" : "its rows already have the values from before"
+            let left = outcome.forced > 0 ? "\(changed) with later changes left" : "none of its values is left in the rows"
             return "\(subject): \(left); nothing to revert"
         }
         let of = number == nil ? " in \(Count.of(outcome.transactions, "transaction"))" : ""

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsHistory
+import AnnalsReplica
 import AnnalsStore
 import AnnalsWire
 import Foundation
@@ -121,7 +122,10 @@ struct HistoryPrint: Sendable {
     /// The name of the replica that wrote; nil if it is not known.
     static func name(of transaction: HistoryTransaction, _ replicas: KnownReplicas) -> String? {
         // Schema changes of the space, and values that waited for them, from several replicas.
-        if case .imported(.relay, _) = transaction.origin { return "the space" }
+        switch transaction.origin {
+        case .imported(.relay, _), .imported(.nobody, _): return "the space"
+        default: break
+        }
         return replicas.name(of: transaction).map(PrintableText.of)
     }
 

@@ -37,6 +37,7 @@ enum StatusPrint {
             "lacking": .array(status.missingSchema.map { .text($0) }), "removedColumns": .array(status.removedColumns.map { .text($0) }),
             "removedTables": .array(status.removedTables.map { .text($0) }),
             "waitingForMigration": .bool(status.isWaitingForMigration), "syncProblem": syncProblem(status),
+            "trackingBytes": .integer(status.trackingBytes),
             "historyShare": status.historyShare.map { .real(($0 * 10_000).rounded() / 10_000) } ?? .null,
             "retention": status.oldestToken == nil ? .null : .text(retention(status.retention)),
             "foreignKeyViolations": .array(
@@ -91,7 +92,7 @@ enum StatusPrint {
         var facts: [(String, String)] = [
             ("tracked", status.tracked.isEmpty ? "no table" : status.tracked.map(PrintableText.of).joined(separator: ", ")),
             ("history", "\(Count.of(status.transactions, "transaction")), from \(oldest) to \(latest)"),
-            ("keeps", "\(retention(status.retention))\(share(status.historyShare))"),
+            ("keeps", "\(retention(status.retention))\(share(status.historyShare))\(tracking(status))"),
         ]
         for table in status.incomplete {
             let why = "another program rebuilt it or wrote to it without capture, and its rows before that are not known"
@@ -211,6 +212,10 @@ enum StatusPrint {
         let share = rule.fraction.map { "up to \(Int(($0 * 100).rounded())) % of the file" }
         guard let age = rule.minimumAge.map({ Lifetime.text($0) }) else { return share ?? "what consumers have not read" }
         return share.map { "all of the last \(age), and older history \($0)" } ?? age
+    }
+
+    private static func tracking(_ status: StoreStatus) -> String {
+        status.trackingBytes == 0 ? "" : "; tracking itself takes \(ByteCount.text(status.trackingBytes))"
     }
 
     private static func share(_ share: Double?) -> String {

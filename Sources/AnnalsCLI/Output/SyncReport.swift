@@ -52,6 +52,7 @@ struct SyncReport: Sendable {
         .object([
             "store": .text(store), "space": .text(summary.space), "pushed": flow(summary.pushed), "pulled": flow(summary.pulled),
             "conflicts": .integer(summary.conflicts), "renumbered": .integer(summary.renumbered), "lost": .integer(summary.lost),
+            "replacedDecisions": .integer(summary.replacedDecisions),
             "position": .integer(summary.position.rawValue),
             "head": .integer(summary.head.rawValue), "outbox": .integer(summary.outbox),
             "reconciled": .integer(summary.reconciled), "tookNewIdentity": .bool(summary.tookNewIdentity),
@@ -72,6 +73,10 @@ struct SyncReport: Sendable {
             "position \(summary.position)",
         ]
         if summary.renumbered > 0 { parts.append(renumbered(summary.renumbered)) }
+        if summary.replacedDecisions > 0 {
+            let count = Count.of(summary.replacedDecisions, "decision")
+            parts.append("\(count) of this store replaced by another replica's about the same conflict")
+        }
         if summary.head > summary.position { parts.append("head \(summary.head)") }
         if summary.reconciled > 0 {
             parts.append("\(Count.of(summary.reconciled, "change")) found that another program made while a table had no capture triggers")

@@ -77,6 +77,9 @@ struct ErrorReport: Equatable {
         if let form = Self.forms.first(where: { message.contains("\($0.key)'") })?.value {
             message = "\(message.trimmingCharacters(in: ["."])): give \(form)"
         }
+        if message.contains("<key>"), CommandLine.arguments.contains(where: { $0.hasPrefix("-") && Double($0) != nil }) {
+            message = "\(message.trimmingCharacters(in: ["."])): write -- before keys that begin with -"
+        }
         message = Self.choicesInARow(message)
         self.init(status: .usage, line: Self.line(Self.uncapitalised(message), hint: help.last.map { "See \($0)" }))
     }

@@ -80,6 +80,7 @@ extension SyncAgent.Summary {
         sum.conflicts += first.conflicts
         sum.renumbered += first.renumbered
         sum.lost += first.lost
+        sum.replacedDecisions += first.replacedDecisions
         sum.firstConflict = first.firstConflict ?? firstConflict
         sum.refusals += first.refusals
         sum.reconciled += first.reconciled

@@ -36,6 +36,21 @@ package struct HistorySize {
     /// A cell's pointer, and the length of the record's header. The cell's length and rowid are added.
     private static let bytesPerCell = 3
 
+    /// The number of bytes that the tables, indexes and triggers of Annals take without rows: a page for each root, and the declarations.
+    package static func tracking(_ db: Database) throws -> Int64 {
+        let isOwn = "LIKE 'annals\\_%' ESCAPE '\\'"
+        return try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT ifnull(sum(length(type) + length(name) + length(tbl_name) + ifnull(length(CAST(sql AS BLOB)), 0) + \(bytesPerObject)), 0)
+                  + count(*) FILTER (WHERE rootpage > 0) * (SELECT page_size FROM pragma_page_size)
+                FROM main.sqlite_master WHERE name \(isOwn) OR tbl_name \(isOwn)
+                """) ?? 0
+    }
+
+    /// The headers of a row of `sqlite_master` and of its record, and its root.
+    private static let bytesPerObject = 16
+
     package init(_ db: Database) throws {
         self.db = db
         tables = try TrackedTable.fetchAll(db).map { try Self.sample(db, $0) }

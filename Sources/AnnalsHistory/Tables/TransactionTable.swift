@@ -160,18 +160,46 @@ package struct TransactionTable {
     /// The ids in a value of `tables`.
     package static func lists(_ tables: String) -> [Int64] { tables.split(separator: " ").compactMap { Int64($0) } }
 
-    /// `replica`, `time`, `time_counter`, `position` and `author` of transactions with one of these times or positions, without rebases.
-    /// `replica` is NULL for this store's own.
+    /// `position` and `author` of imported transactions with one of these positions.
     ///
     /// The table has no index on them, so this reads all of it.
-    package func authors(times: Set<Int64>, positions: Set<Int64>) throws -> RowCursor {
-        func list(_ numbers: Set<Int64>) -> String { numbers.sorted().map(String.init).joined(separator: ", ") }
+    package func authors(positions: Set<Int64>) throws -> RowCursor {
+        let list = positions.sorted().map(String.init).joined(separator: ", ")
         return try GRDB.Row.fetchCursor(
+            db, sql: "SELECT position, author FROM main.annals_transactions WHERE position IN (\(list)) AND replica IS NOT NULL")
+    }
+
+    /// Visits the own transactions of which writes have these times, with the authors.
+    ///
+    /// A write has its own time, which is between the time of its transaction and that of the own transaction before. So the
+    /// transaction of a write is the first one that is not earlier.
+    ///
+    /// - Parameter times: in ascending order.
+    package func forEachOwn(writtenAt times: [HybridTime], _ visit: (HybridTime, _ number: Int64, _ author: String?) throws -> Void) throws
+    {
+        var rest = times[...]
+        guard let first = rest.first else { return }
+        let rows = try GRDB.Row.fetchCursor(
             db,
             sql: """
-                SELECT replica, time, time_counter, position, author FROM main.annals_transactions
-                WHERE (time IN (\(list(times))) OR position IN (\(list(positions)))) AND origin <> \(TransactionOrigin.rebase.rawValue)
-                """)
+                SELECT number, time, time_counter, author FROM main.annals_transactions
+                WHERE time >= ? AND \(Self.isOwn) ORDER BY number
+                """, arguments: [first.milliseconds])
+        while let wanted = rest.first, let row = try rows.next() {
+            let time = try HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter"))
+            guard time >= wanted else { continue }
+            while let written = rest.first, written <= time {
+                try visit(written, row.number("number"), row.value("author"))
+                rest.removeFirst()
+            }
+        }
+    }
+
+    /// The time of the newest transaction before another one that was committed in this store, in milliseconds since 1970.
+    package func lastMoment(before number: Int64) throws -> Int64? {
+        try self.number(
+            "SELECT time FROM main.annals_transactions WHERE number < ? AND origin <> ? ORDER BY number DESC LIMIT 1",
+            [number, TransactionOrigin.imported.rawValue])
     }
 
     // MARK: Writing

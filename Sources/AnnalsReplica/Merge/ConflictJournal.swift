@@ -308,17 +308,20 @@ package struct JournalGrowth: Hashable, Sendable {
     package var renumbered = 0
     /// The conflicts in which a value of this replica lost.
     package var lost = 0
+    /// Decisions of this replica that another replica's decision about the same conflict replaced.
+    package var replaced = 0
     /// The id of the first conflict.
     package var first: Int64?
 
-    package init(conflicts: Int = 0, renumbered: Int = 0, lost: Int = 0, first: Int64? = nil) {
-        (self.conflicts, self.renumbered, self.lost, self.first) = (conflicts, renumbered, lost, first)
+    package init(conflicts: Int = 0, renumbered: Int = 0, lost: Int = 0, replaced: Int = 0, first: Int64? = nil) {
+        (self.conflicts, self.renumbered, self.lost, self.replaced, self.first) = (conflicts, renumbered, lost, replaced, first)
     }
 
     package static func += (growth: inout JournalGrowth, more: JournalGrowth) {
         growth.conflicts += more.conflicts
         growth.renumbered += more.renumbered
         growth.lost += more.lost
+        growth.replaced += more.replaced
         growth.first = growth.first ?? more.first
     }
 }

@@ -99,9 +99,11 @@ extension PageApplier {
     /// Transactions after the removal may delete parents of the table's rows, because their authors do not have the table. So the table
     /// must not be tracked when they are applied. Until then its rows get the changes of the log.
     ///
+    /// - Parameter makesAdditions: Whether the store makes the additions of the log. Then the part ends with the first frame that adds a
+    ///   table or column, so that later entries find it. Their values are recorded with their authors.
     /// - Throws: `RedeclaredTables` as the underlying error if the first frame removes constraints that this store still has, or adds some
     ///   that it lacks.
-    package func beforeSchemaChange(_ page: Page) throws -> (page: Page, removed: [String]) {
+    package func beforeSchemaChange(_ page: Page, makesAdditions: Bool) throws -> (page: Page, removed: [String]) {
         guard let tried = attempt.tried, var space = try SpaceSchema.load(db) else { return (page, []) }
         var removed: [String] = []
         for (entry, frame, isWhole) in try schemas(of: page) where entry.version > 1 {
@@ -111,6 +113,11 @@ extension PageApplier {
             let redeclared = RedeclaredTables(session.registry, additions, before: space)
             space.add(additions)
             let tables = additions.removals.filter { $0.column == nil && session.registry.table(first: $0.table) != nil }.map(\.table)
+            if makesAdditions, tables.isEmpty, redeclared == nil, !additions.tables.isEmpty || !additions.columns.isEmpty {
+                var part = page
+                part.frames = page.frames.filter { $0.firstPosition <= frame }
+                return (part, removed)
+            }
             guard !tables.isEmpty || redeclared != nil else { continue }
             guard frame == page.frames.first?.firstPosition else {
                 var part = page

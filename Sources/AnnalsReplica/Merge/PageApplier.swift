@@ -128,6 +128,7 @@ package struct PageApplier {
         guard let notes else { return try endLooseStates() }
         summary.rebased = choice.rows.count
         try rebase(choice, outbox, known: known, notes, relayTime: max(entries.lastReceipt, relayTime ?? 0))
+        summary.journal += JournalGrowth(replaced: notes.replaced)
     }
 
     /// Repeats transactions that left children without parents, so that the actions of the foreign keys are done.
@@ -315,17 +316,6 @@ package struct PageApplier {
         return applied
     }
 
-    /// Compares the part of the log that an author has seen with the log here.
-    private func compareSeen(_ header: BatchHeader, _ frame: LogFrame) throws {
-        guard header.replica != .relay, header.replica != state.replica else { return }
-        guard header.seen.position < frame.firstPosition else { throw WireError.badValue("seen position") }
-        guard let theirs = header.seen.digest, let ours = try state.logDigest(at: header.seen.position, db), theirs != ours else { return }
-        try header.checkSignature(in: frame.batch)
-        throw ContradictingLog(
-            evidence: try state.evidence(
-                .otherLog, of: header, in: frame.batch, at: frame.firstPosition, about: header.seen.position, known: ours))
-    }
-
     private func keep(_ parts: Entries.Parts) throws {
         guard let frame = parts.frames.first else { return }
         try RecentLog(db, limits).keepParts(before: frame.firstPosition, after: state.logDigest)
@@ -425,6 +415,7 @@ package struct PageApplier {
         try check()
         if isKnown { try notes?.noteKnownWork(info.id, journal: journal, session) }
         try UserDecisions(rest).apply(db)
+        notes?.decided.formUnion(rest.resolutions.map(\.conflict))
         return (changes, growth, info.id)
     }
 
@@ -461,6 +452,7 @@ package struct PageApplier {
                 continue
             }
             let rebased = try rebase.rebase(transaction)
+            if rebased.rows.isEmpty { notes.replaced += transaction.decisions.yield(to: notes.decided) }
             try transaction.decisions.apply(db)
             try UnsettledReferences.settled(db, row.id)
             conflicts += rebased.conflicts

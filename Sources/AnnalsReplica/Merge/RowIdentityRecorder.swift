@@ -7,6 +7,10 @@ package final class RowIdentityRecorder {
     package private(set) var identities = RowIdentities()
     /// Outbox transactions that the pulled entries hold too.
     var duplicates = DuplicateTransactions([])
+    /// Conflicts about which the pulled entries hold a decision.
+    var decided: Set<ConflictID> = []
+    /// The number of this replica's decisions that gave way to them.
+    var replaced = 0
     private var changes: [NotedChange] = []
 
     package init(duplicates: DuplicateTransactions = DuplicateTransactions([])) {

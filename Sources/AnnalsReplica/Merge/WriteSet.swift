@@ -17,6 +17,8 @@ package struct WriteSet {
     /// Removed rows, by their old keys.
     private var gone: [RowReference: Int] = [:]
 
+    package var isEmpty: Bool { rows.isEmpty }
+
     /// Removals, also by a change of the key, must be recorded before inserts.
     package mutating func record(_ table: RowTable, old: [Value]?, new: [Value]?, mark: RowMark? = nil, age: Int64 = 0) {
         guard old != new else { return }

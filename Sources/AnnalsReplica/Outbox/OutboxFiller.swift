@@ -104,9 +104,10 @@ package struct OutboxFiller {
     /// The greatest possible age of a write of a transaction. It was made after the transaction before was recorded, whatever the wall
     /// clock says, and its hybrid logical time is later.
     private func oldestAge(_ number: Int64, _ time: HybridTime) throws -> Int64 {
-        guard let before = try TransactionTable(db).row(number - 1) else { return .max }
-        let last: Int64 = try before.value("time")
-        return max(0, time.milliseconds - last - 1)
+        let transactions = TransactionTable(db)
+        // An imported transaction may have an earlier time than an own one before it.
+        let before = try [transactions.row(number - 1)?.value("time"), transactions.lastMoment(before: number)].compactMap { $0 as Int64? }
+        return before.max().map { max(0, time.milliseconds - $0 - 1) } ?? .max
     }
 
     private func encode(

@@ -86,7 +86,8 @@ package struct Push {
         let bodies = OutboxBodies(db)
         var named: Set<Int> = []
         var last: Int64 = 0
-        // Each begins a batch. Then a replica that waits for it can apply all older work, also corrections of rows for new constraints.
+        // Each is a batch of its own. Then a replica that waits for it can apply all older work, also corrections of rows for new
+        // constraints, and one that makes its additions can do so before it applies newer work.
         let schemaEntries = try PendingSchemaEntries.carriers(db)
         try Outbox.forEachFootprint(db) { sequence, parts, footprint in
             guard sequence < unsettled, parts == 1 else { return false }
@@ -97,7 +98,7 @@ package struct Push {
             for layout in tables where named.insert(layout).inserted { encoder.layout(ref: layout, try layouts.layout(layout)) }
             encoder.append(body, base: state.position, footprint: footprint)
             last = sequence
-            return true
+            return !schemaEntries.contains(sequence)
         }
         guard encoder.transactionCount > 0 else { return nil }
         let encoded = try finish(encoder, tables: named, layouts)

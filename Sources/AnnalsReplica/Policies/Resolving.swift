@@ -180,7 +180,7 @@ package struct Resolving {
                 hint: "Nothing was changed. Insert it again with plain SQL; conflicts(limit:) returns the recorded values",
                 commandHint: "Nothing was changed. Insert it again with plain SQL; annals conflicts shows the recorded values")
         }
-        guard isMeant(transaction) else {
+        guard try isMeant(transaction) else {
             throw AnnalsError(
                 .usage, operation: "resolve",
                 "the row \(name) of \(table.name) no longer exists: transaction \(transaction.number) deleted it, which is not the delete of "
@@ -195,13 +195,18 @@ package struct Resolving {
 
     /// Whether a delete is the one of the conflict, or that of a person who resolved it. A row that had the same key and was deleted otherwise
     /// may be another one.
-    private func isMeant(_ delete: HistoryTransaction) -> Bool {
+    private func isMeant(_ delete: HistoryTransaction) throws -> Bool {
         if delete.contextName == Self.contextName { return true }
         switch delete.origin {
         case .imported(_, let position): return position == entry.storedPosition
         case .rebase: return true
         case .local, .external, .migration:
-            return delete.timestamp.milliseconds(rounded: .toNearestOrAwayFromZero) == entry.storedTime?.milliseconds
+            guard try entry.storedReplica == ReplicaState.load(row.db)?.replica else { return false }
+            var isMeant = false
+            try TransactionTable(row.db).forEachOwn(writtenAt: [entry.storedTime].compactMap { $0 }) { _, number, _ in
+                isMeant = number == delete.number
+            }
+            return isMeant
         }
     }
 

@@ -25,6 +25,16 @@ package struct UserDecisions: Sendable {
     /// or rebased, when its author knew them.
     package var concernEverything: Bool { !policies.isEmpty || !references.isEmpty }
 
+    /// Drops decisions about conflicts that another replica has decided meanwhile. To be called if nothing is left of the rows that they
+    /// changed, because the mark in the journal would contradict the row.
+    ///
+    /// - Returns: the number of dropped decisions.
+    mutating func yield(to decided: Set<ConflictID>) -> Int {
+        let count = resolutions.count
+        resolutions.removeAll { decided.contains($0.conflict) }
+        return count - resolutions.count
+    }
+
     /// Applies what settles a merge. The rest has no effect on rows.
     package func applyRules(_ db: Database) throws {
         try PolicyTable.set(db, policies, isOverride: false)

@@ -60,6 +60,27 @@ package final class CopiedTable {
         otherColumnIndexes = columns.indices.filter { !unique.contains($0) }
     }
 
+    // MARK: One pass
+
+    /// Does all of a step, if no other row is in the way. Returns false, and does nothing, if the row moves, or if another row has its key or
+    /// a unique value: that row may be one that a later step removes.
+    package func takeAtOnce(_ step: HistoryCopy.Step, _ mismatch: (CopyMismatch) throws -> Void) throws -> Bool {
+        switch (step.from, step.to) {
+        case (let from?, nil): try remove(from, leftOut: step.leftOut, mismatch)
+        case (let from?, let to?):
+            guard !isMoved(from, to) else { return false }
+            try update(from, to, leftOut: step.leftOut, mismatch)
+        case (nil, let to?):
+            var isFree = true
+            try insert(to) { found in
+                if case .taken = found.kind { isFree = false } else { try mismatch(found) }
+            }
+            return isFree
+        case (nil, nil): break
+        }
+        return true
+    }
+
     // MARK: Two passes
 
     /// The first pass: removes a row that is deleted or that changes a unique value.

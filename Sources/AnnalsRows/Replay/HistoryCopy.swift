@@ -7,7 +7,8 @@ package import GRDB
 /// A copy of the tracked rows in an attached database, which can be moved backward and forward through history.
 ///
 /// The net changes of a transaction are applied in two passes, because it may have swapped keys or unique values. The first
-/// pass removes the rows that are deleted or that change a unique value. The second pass writes rows.
+/// pass removes the rows that are deleted or that change a unique value. The second pass writes rows. Steps of a large transaction that
+/// need no second pass are complete after the first one.
 package final class HistoryCopy {
     package enum Direction {
         case back, forth
@@ -49,11 +50,26 @@ package final class HistoryCopy {
             try forEachStep(direction, parts) { steps.append($0) }
             return try take(steps)
         }
-        try forEachStep(direction, parts) { try $0.table.takeOut($0, mismatch) }
-        var rows = 0
-        try forEachStep(direction, parts) {
-            try $0.table.put($0, mismatch)
+        return try moveMany(direction, parts)
+    }
+
+    /// The first step that needs a second pass is the first one that moves a row, or whose row has a key or unique value of another row
+    /// still. All steps before it are complete after the first pass. Most transactions have no such step, and are read once.
+    private func moveMany(_ direction: Direction, _ parts: [NetChanges.Part]) throws -> Int {
+        var (rows, complete) = (0, 0)
+        try forEachStep(direction, parts) { step in
+            if rows == complete, try step.table.takeAtOnce(step, mismatch) {
+                complete += 1
+            } else {
+                try step.table.takeOut(step, mismatch)
+            }
             rows += 1
+        }
+        guard complete < rows else { return rows }
+        var index = 0
+        try forEachStep(direction, parts) { step in
+            if index >= complete { try step.table.put(step, mismatch) }
+            index += 1
         }
         return rows
     }

@@ -62,12 +62,12 @@ public enum Replay {
         }
     }
 
-    /// Attaches the copy and turns off foreign keys and CHECKs. Earlier rows may not fulfil them: references are incomplete during
+    /// Attaches the copy, gives both files a cache for many rows, and turns off foreign keys and CHECKs. Earlier rows may not fulfil them: references are incomplete during
     /// the replay, and another program may have written past a CHECK.
     package static func withConnection<T>(_ db: Database, attaching path: String, _ body: () throws -> T) throws -> T {
         precondition(!db.isInsideTransaction, "a database cannot be attached inside a transaction")
-        let pragmas = ["foreign_keys", "ignore_check_constraints"]
-        let found = try pragmas.map { try Bool.fetchOne(db, sql: "PRAGMA \($0)") ?? false }
+        let pragmas = ["foreign_keys", "ignore_check_constraints", "main.cache_size"]
+        let found = try pragmas.map { try Int.fetchOne(db, sql: "PRAGMA \($0)") ?? 0 }
         do {
             try db.execute(sql: "ATTACH DATABASE ? AS \(SchemaCopy.target)", arguments: [path])
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CANTOPEN {
@@ -79,7 +79,11 @@ public enum Replay {
             SQLiteStatements.putBack("DETACH DATABASE \(SchemaCopy.target)", on: db)
         }
         try db.execute(sql: "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
-        return try body()
+        return try WorkCache.with { kibibytes in
+            let half = max(WorkCache.least, kibibytes / 2)
+            try db.execute(sql: "PRAGMA main.cache_size = \(-half); PRAGMA \(SchemaCopy.target).cache_size = \(-half)")
+            return try body()
+        }
     }
 
     private static func fill(
@@ -93,7 +97,6 @@ public enum Replay {
                 PRAGMA \(SchemaCopy.target).journal_mode = MEMORY;
                 PRAGMA \(SchemaCopy.target).synchronous = OFF;
                 PRAGMA \(SchemaCopy.target).secure_delete = ON;
-                PRAGMA \(SchemaCopy.target).cache_size = \(-ReplayLimits.cacheKibibytes);
                 """)
         let token = point.token
         var outcome = Outcome(token: token, transactions: 0, rows: 0, notes: point.note.map { [$0] } ?? [])
@@ -155,8 +158,6 @@ public enum Replay {
 
 /// Limits of replay.
 enum ReplayLimits {
-    /// The page cache of the file that is written.
-    static let cacheKibibytes = 16_384
     /// Attempts to begin a read transaction without unrecorded notes. Then `RecordedRead` fails with code `busy`.
     static let recordingAttempts = 100
 }

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsSchema
+import AnnalsSQLite
 import CAnnalsSQLite
 package import GRDB
 import GRDBSQLite
@@ -27,11 +28,15 @@ package enum MergeConnection {
     package static func withTriggersAndForeignKeysOff<T>(
         _ db: Database, userTriggers: UserTriggers, _ body: () throws -> T
     ) throws -> T {
+        try WorkCache.with { try run(db, userTriggers, cache: $0, body) }
+    }
+
+    private static func run<T>(_ db: Database, _ userTriggers: UserTriggers, cache: Int, _ body: () throws -> T) throws -> T {
         precondition(!db.isInsideTransaction, "foreign keys can only be turned off outside a transaction")
         let found = try ConnectionSettings(of: db)
         let result: T
         do {
-            try ConnectionSettings(forMergesOn: found).apply(to: db)
+            try ConnectionSettings(forMergesOn: found, cache: cache).apply(to: db)
             try userTriggers.install(db)
             result = try body()
         } catch {
@@ -70,11 +75,13 @@ private struct ConnectionSettings {
     /// The value of the pragma: a number of pages, or a negative number of kibibytes.
     let cacheSize: Int
 
-    /// Keeps the cache size that a program chose, if it is in pages or larger than `ApplyLimits.cacheKibibytes`.
-    init(forMergesOn found: ConnectionSettings) {
+    /// Keeps the cache size that a program chose, if it is in pages or larger.
+    ///
+    /// - Parameter cache: the size of the cache in kibibytes.
+    init(forMergesOn found: ConnectionSettings, cache: Int) {
         triggers = false
         foreignKeys = false
-        cacheSize = found.cacheSize > 0 ? found.cacheSize : min(found.cacheSize, -ApplyLimits.cacheKibibytes)
+        cacheSize = found.cacheSize > 0 ? found.cacheSize : min(found.cacheSize, -cache)
     }
 
     init(of db: Database) throws {

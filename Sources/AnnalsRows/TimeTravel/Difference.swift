@@ -108,7 +108,6 @@ package struct Difference {
                     PRAGMA \(SchemaCopy.target).journal_mode = OFF;
                     PRAGMA \(SchemaCopy.target).synchronous = OFF;
                     PRAGMA \(SchemaCopy.target).secure_delete = OFF;
-                    PRAGMA \(SchemaCopy.target).cache_size = \(-DifferenceLimits.cacheKibibytes);
                     """)
             let (rows, chosen) = try RecordedRead.run(db, environment) {
                 let bounds = try HistoryBounds(db)
@@ -130,10 +129,4 @@ package struct Difference {
             return try body(Folded(rows: rows, chosen: chosen, isBackward: from.isAfter(to)))
         }
     }
-}
-
-/// Limits of comparing two points.
-enum DifferenceLimits {
-    /// The page cache of the temporary database.
-    static let cacheKibibytes = 8_192
 }

@@ -13,25 +13,20 @@ struct ConflictSides {
     let replicas: [ReplicaID: String]
     private let own: ReplicaID?
     private var authorsByPosition: [Position: String] = [:]
-    /// Of this store's own transactions, which have no position in history.
+    /// The authors of this store's own writes by the times of the writes. Its own transactions have no position in history.
     private var authorsByTime: [HybridTime: String] = [:]
 
     init(_ conflicts: [Conflict], _ db: Database) throws {
         replicas = try ReplicaNames.load(db)
         own = try ReplicaState.load(db)?.replica
         let entries = conflicts.map(\.entry)
-        let times = Set(entries.compactMap(\.storedTime?.milliseconds))
-        guard !times.isEmpty else { return }
-        let rows = try TransactionTable(db).authors(times: times, positions: Set(entries.compactMap(\.storedPosition?.rawValue)))
-        while let row = try rows.next() {
-            let (replica, author): (Data?, String?) = try (row.value("replica"), row.value("author"))
-            if replica == nil {
-                let time = try HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter"))
-                authorsByTime[time] = author
-            } else if let position: Int64 = try row.value("position") {
-                authorsByPosition[Position(position)] = author
-            }
-        }
+        let transactions = TransactionTable(db)
+        let positions = Set(entries.compactMap(\.storedPosition?.rawValue))
+        let rows = try positions.isEmpty ? nil : transactions.authors(positions: positions)
+        while let row = try rows?.next() { authorsByPosition[Position(try row.value("position"))] = try row.value("author") as String? }
+        let own = own
+        let times = Set(entries.filter { $0.storedReplica == own }.compactMap(\.storedTime)).sorted()
+        try transactions.forEachOwn(writtenAt: times) { time, _, author in authorsByTime[time] = author }
     }
 
     func storedAuthor(of conflict: Conflict) -> String? {

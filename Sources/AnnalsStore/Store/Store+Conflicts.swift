@@ -249,8 +249,8 @@ extension Store {
                     commandHint: "Nothing was changed. --again decides it once more")
             }
             if let number { try UndetectedChanges.notify(db, after: number - 1) }
-            if number == nil, conflict.isResolved { return .nothingToDo }
             let choice: ConflictResolution.Choice = !values.isEmpty ? .values : side == .stored ? .stored : .incoming
+            if number == nil, conflict.isResolved, !again || conflict.resolution == Conflict.Resolution(choice) { return .nothingToDo }
             let decisions = UserDecisions(resolutions: [ConflictResolution(conflict: conflict.name, choice: choice)])
             try filler.append(decisions, with: number, as: step.identities.next(), time: step.tick(), author: author)
             try decisions.apply(db)

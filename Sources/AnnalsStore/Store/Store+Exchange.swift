@@ -334,7 +334,7 @@ extension Store {
         var exchange = exchange
         var pull = try pull(exchange.db, step, exchange.state, policies, isWriting: !page.frames.isEmpty)
         pull.attempt = attempt
-        let (page, removed) = try pull.beforeSchemaChange(page)
+        let (page, removed) = try pull.beforeSchemaChange(page, makesAdditions: configuration.newSchemas.takes(exchange.db))
         if !removed.isEmpty {
             try step.release(removed, configuration.newSchemas)
             pull = try Self.pull(exchange.db, step, exchange.state, policies, stricter: pull.stricter)

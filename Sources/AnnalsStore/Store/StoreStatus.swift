@@ -60,6 +60,8 @@ public struct StoreStatus: Sendable {
     public var unresolvedConflicts = 0
     /// How much history the store keeps by itself.
     public var retention = HistoryRetention.all
+    /// What tracking takes of the file without any history: tables, indexes, triggers and their declarations. Estimated.
+    public var trackingBytes: Int64 = 0
     /// History's share of the file, between 0 and 1, estimated from samples; nil if the database has no history.
     public var historyShare: Double?
 
@@ -79,6 +81,7 @@ public struct StoreStatus: Sendable {
         external = try ExternalHistory(db, bounds)
         retention = try Retention.load(db)
         historyShare = try HistorySize(db).share()
+        trackingBytes = try HistorySize.tracking(db)
         drift = try TriggerChecks(db: db).run().compactMap(\.table).sorted()
         guard let state = try ReplicaState.load(db) else { return }
         replica = state

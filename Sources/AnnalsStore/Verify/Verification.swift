@@ -33,7 +33,7 @@ package enum Verification {
             db.clearSchemaCache()
             var hasHistory = false
             try db.inTransaction(.deferred) {
-                findings = try FileChecks(db: db).run() + OrphanedTriggers(db).findings()
+                findings = try WorkCache.with(on: db) { try FileChecks(db: db).run() } + OrphanedTriggers(db).findings()
                 hasHistory =
                     try String.fetchOne(
                         db, sql: "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name LIKE 'annals\\_%' ESCAPE '\\'") != nil

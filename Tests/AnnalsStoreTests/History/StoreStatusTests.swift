@@ -35,6 +35,18 @@ struct StoreStatusTests {
         #expect(status.retention == .all)
     }
 
+    @Test(arguments: [1, 20])
+    func `the status has what tracking takes of the file, close to what track added`(_ tables: Int) throws {
+        let schema = (1...tables).map { "CREATE TABLE t\($0)(id INTEGER PRIMARY KEY, name TEXT, note TEXT, city TEXT)" }
+        let store = try HistoryFile(schema.joined(separator: ";"))
+        let added = try store.track().addedBytes
+        #expect(added > 0)
+        let status = try status(store)
+        #expect((added * 3 / 4...added * 5 / 4).contains(status.trackingBytes), "\(added) and \(status.trackingBytes)")
+        for number in 1...300 { try store.external("INSERT INTO t1 VALUES(\(number), 'a', 'b', 'c')") }
+        #expect(try self.status(store).trackingBytes == status.trackingBytes)
+    }
+
     @Test("It tells how much time a transaction of other programs covers")
     func external() throws {
         let store = try HistoryFile("CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE a(id INTEGER PRIMARY KEY)")

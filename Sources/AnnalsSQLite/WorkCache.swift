@@ -1,0 +1,69 @@
+import Foundation
+package import GRDB
+import Synchronization
+
+/// The page cache of a connection while it works on many rows: applies entries, rebases, replays, compares or verifies.
+///
+/// Rows with text keys lie at random places of the file. If their pages do not fit into the cache, SQLite reads and writes each page many
+/// times. SQLite allocates a page when it needs it, so a small file takes little memory whatever the limit is.
+package enum WorkCache {
+    /// The cache of each piece of work, in kibibytes.
+    package static let least = 4 << 10
+    /// The cache of one piece of work in a process. All others have `least`, so an agent with many stores does not multiply it.
+    static let most = 256 << 10
+    /// The part of the free memory that the cache may take.
+    static let share = 64
+
+    private static let isTaken = Mutex(false)
+
+    /// Calls `body` with the size of the cache in kibibytes.
+    ///
+    /// The environment variable `ANNALS_WORK_CACHE` limits it, in mebibytes. Programs that must stay small set it to 4.
+    package static func with<T>(_ body: (_ kibibytes: Int) throws -> T) rethrows -> T {
+        let isFree = isTaken.withLock { isTaken in
+            defer { isTaken = true }
+            return !isTaken
+        }
+        guard isFree else { return try body(least) }
+        defer { isTaken.withLock { $0 = false } }
+        return try body(limit)
+    }
+
+    /// Gives a connection's file this cache while `body` runs. A program that chose a larger one, or a number of pages, keeps it.
+    package static func with<T>(on db: Database, _ body: () throws -> T) throws -> T {
+        let found = try Int.fetchOne(db, sql: "PRAGMA main.cache_size") ?? 0
+        guard found <= 0 else { return try body() }
+        return try with { kibibytes in
+            try db.execute(sql: "PRAGMA main.cache_size = \(min(found, -kibibytes))")
+            defer { try? db.execute(sql: "PRAGMA main.cache_size = \(found)") }
+            return try body()
+        }
+    }
+
+    private static let limit = size(
+        spare: spareBytes(), set: ProcessInfo.processInfo.environment["ANNALS_WORK_CACHE"].flatMap { Int($0) })
+
+    /// - Parameters:
+    ///   - spare: The free memory of the machine in bytes; nil if it is not known.
+    ///   - set: The limit in mebibytes that the environment sets.
+    static func size(spare: Int64?, set: Int?) -> Int {
+        let possible = spare.map { Int(clamping: $0 / 1_024 / Int64(share)) } ?? least
+        return max(least, min(possible, most, set.map { min(max(0, $0), most) << 10 } ?? most))
+    }
+
+    /// What the machine, or the process's control group on Linux, has free.
+    private static func spareBytes() -> Int64? {
+        #if os(Linux)
+            func text(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
+            func number(_ text: some StringProtocol) -> Int64? { Int64(String(text.filter(\.isNumber))) }
+            let line = text("/proc/meminfo")?.split(separator: "\n").first { $0.hasPrefix("MemAvailable:") }
+            let machine = line.flatMap(number).map { $0 * 1_024 }
+            let group = "/sys/fs/cgroup/memory"
+            let limit = text("\(group).max").flatMap(number)
+            let used = text("\(group).current").flatMap(number) ?? 0
+            return [machine, limit.map { max(0, $0 - used) }].compactMap { $0 }.min()
+        #else
+            return Int64(clamping: ProcessInfo.processInfo.physicalMemory / 4)
+        #endif
+    }
+}
