@@ -11,15 +11,29 @@ enum FirstUseBenchmarks {
         return try await results + opening(scale) + tracking(300, budget: 1, scale) + tracking(1_000, budget: 3, scale)
     }
 
+    /// One-row statements on a tracked table of 12 text columns, for counting instructions. Compiles each of the three `count` times.
+    static func preparation(_ count: Int) async throws -> () throws -> Void {
+        let columns = (0..<12).map { "c\($0) TEXT" }.joined(separator: ", ")
+        let files = try await Files(schema: "CREATE TABLE t(id INTEGER PRIMARY KEY, \(columns))")
+        return { for _ in 0..<count { for sql in statements { try files.tracked.compile(sql) } } }
+    }
+
+    /// Opens a tracked file of so many tables, for counting instructions.
+    static func opening(tables: Int) async throws -> () throws -> Void {
+        let files = try await Files(schema: schema(tables: tables))
+        return { try files.open("tracked.db") }
+    }
+
+    private static let statements = [
+        "UPDATE t SET c1 = 'y' WHERE id = 1", "INSERT INTO t(c1) VALUES ('y')", "DELETE FROM t WHERE id = 1",
+    ]
+
     /// One-row statements that are compiled and not run, on tables with text columns.
     private static func preparing(columns: Int, _ budget: Budget, _ scale: Scale) async throws -> [Benchmark] {
         let names = (0..<columns).map { "c\($0)" }
         let files = try await Files(schema: "CREATE TABLE t(id INTEGER PRIMARY KEY, \(names.map { "\($0) TEXT" }.joined(separator: ", ")))")
-        let statements = [
-            ("UPDATE", "UPDATE t SET c1 = 'y' WHERE id = 1", budget), ("INSERT", "INSERT INTO t(c1) VALUES ('y')", .none),
-            ("DELETE", "DELETE FROM t WHERE id = 1", .none),
-        ]
-        return try statements.map { name, sql, budget in
+        return try zip(["UPDATE", "INSERT", "DELETE"], statements).map { name, sql in
+            let budget = name == "UPDATE" ? budget : .none
             let count = scale.rows / 100
             let rounds = try (0..<scale.rounds).map { _ in
                 var turns = Alternation()

@@ -6,7 +6,7 @@ import Foundation
 
 /// The core loops, each with a fixed amount of data, for counting instructions: see `Scripts/count-instructions`.
 enum Loop: String, CaseIterable {
-    case capture, named, encode, decode, apply, rebase, history
+    case capture, named, prepare, open, encode, decode, apply, rebase, history
 
     private static let rows = 2_000
 
@@ -15,6 +15,8 @@ enum Loop: String, CaseIterable {
         switch self {
         case .capture: try await capture(isNamed: false)
         case .named: try await capture(isNamed: true)
+        case .prepare: try await twice(FirstUseBenchmarks.preparation(100), "3 statements compiled 100 times")
+        case .open: try await twice(FirstUseBenchmarks.opening(tables: 100), "a file of 100 tables opened")
         case .encode: try encode()
         case .decode: try decode()
         case .apply: try await apply()
@@ -33,6 +35,12 @@ enum Loop: String, CaseIterable {
         annals_count_begin()
         defer { annals_count_end() }
         return try await work()
+    }
+
+    private func twice(_ work: () throws -> Void, _ what: String) throws -> String {
+        try work()
+        try Self.counted(work)
+        return what
     }
 
     private func capture(isNamed: Bool) async throws -> String {
