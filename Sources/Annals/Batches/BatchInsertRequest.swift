@@ -11,7 +11,7 @@ public import GRDB
 ///
 /// `reader` is the source of the records, such as a file, a decoder or a list; it returns nil at the end. Triggers, constraints
 /// and history see every row as if it had been inserted alone. The request corresponds to Core Data's `NSBatchInsertRequest`.
-public struct BatchInsertRequest<Record: PersistableRecord & Sendable>: Sendable {
+public struct BatchInsertRequest<Record: MutablePersistableRecord & Sendable>: Sendable {
     /// What happens to a record if another row has its unique values. Rows are never replaced, because that would delete them
     /// first.
     public enum OnConflict: Sendable, Hashable {

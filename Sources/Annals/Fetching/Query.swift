@@ -65,10 +65,8 @@ public struct Query<Record: FetchableRecord & TableRecord & Sendable>: Sendable 
 
     /// Limits the number of rows, after skipping `offset` rows. To read pages, use `Store.page`: its cost does not grow with the
     /// position of the page, and inserts and deletes do not shift its pages.
-    public func limit(_ count: Int, offset: Int = 0) -> Self {
-        precondition(count >= 0 && offset >= 0, "a limit and an offset must not be negative")
-        return with { ($0.limit, $0.offset) = (count, offset) }
-    }
+    /// A negative number is refused when the query is used.
+    public func limit(_ count: Int, offset: Int = 0) -> Self { with { ($0.limit, $0.offset) = (count, offset) } }
 
     /// Applies any other function of a GRDB request, such as `{ $0.including(all: Author.books) }`.
     public func refined(_ step: @escaping @Sendable (QueryInterfaceRequest<Record>) -> QueryInterfaceRequest<Record>) -> Self {
@@ -76,13 +74,32 @@ public struct Query<Record: FetchableRecord & TableRecord & Sendable>: Sendable 
     }
 
     /// The query as a GRDB request.
+    ///
+    /// Its access throws `AnnalsError` with code `usage` if the query selects keys of one column and the table's key has another number, or
+    /// for a negative limit.
     public var request: QueryInterfaceRequest<Record> {
         var request = Record.all()
-        if let ids { request = request.filter(keys: ids) }
+        if let ids { request = request.filterWhenConnected { db in ids.contains(try Self.keyColumn(db)) } }
+        if let wrong = [limit, offset].compactMap(\.self).first(where: { $0 < 0 }) {
+            return request.filterWhenConnected { _ in
+                throw AnnalsError(.usage, operation: "fetch", "a limit and an offset must not be negative, and one is \(wrong)")
+            }
+        }
         for condition in conditions { request = request.filter(condition) }
         if !orderings.isEmpty { request = request.order(orderings.map(\.term)) }
         for refine in refinements { request = refine(request) }
         return limit.map { request.limit($0, offset: offset) } ?? request
+    }
+
+    private static func keyColumn(_ db: Database) throws -> Column {
+        let key = try db.primaryKey(Record.databaseTableName).columns
+        guard key.count == 1 else {
+            throw AnnalsError(
+                .usage, operation: "fetch",
+                "the primary key of \(Record.databaseTableName) has \(key.count) columns (\(key.joined(separator: ", "))), and the query gives one value",
+                hint: "Use conditions, such as \(key.map { ".and(Column(\"\($0)\") == …)" }.joined())")
+        }
+        return Column(key[0])
     }
 
     private func with(_ change: (inout Self) -> Void) -> Self {

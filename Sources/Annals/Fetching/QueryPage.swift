@@ -13,7 +13,9 @@ public struct QueryPage<Record: Sendable>: Sendable {
 /// A position in an ordered query, given by the values of the last row before it. Inserts and deletes do not move it, not even a
 /// delete of that row.
 public struct PageMark: Hashable, Sendable {
-    /// One value for each ordering column, then those of the key.
+    /// The orderings of its query, with the columns of the key.
+    let orderings: [String]
+    /// One value for each ordering.
     let values: [DatabaseValue]
     /// How many of the query's rows follow.
     let rest: QueryRest
@@ -42,18 +44,19 @@ extension Store {
     /// SQLite finds the page by the values of the last row before it and does not count rows. So no row is repeated and none is
     /// skipped because others insert or delete rows meanwhile. Rows that the orderings find equal are ordered by primary key.
     ///
-    /// - Throws: `AnnalsError`: `usage` for a column that does not exist, or that the query orders by and does not select.
+    /// - Throws: `AnnalsError`: `usage` for a column that does not exist, or that the query orders by and does not select, for a mark of a
+    ///   query with other orderings, and for a size below 1.
     public func page<Record>(_ query: Query<Record>, after mark: PageMark? = nil, size: Int) async throws -> QueryPage<Record> {
-        precondition(size > 0, "the page size must be at least 1")
+        guard size > 0 else { throw AnnalsError(.usage, operation: "fetch", "the page size must be at least 1, and it is \(size)") }
         return try await reading(query) { db in
             let keyset = try Keyset(query, db)
             var behind = keyset.query
-            if let mark { behind = behind.and(keyset.behind(mark.values)) }
+            if let mark { behind = behind.and(try keyset.behind(mark)) }
             let rest = mark?.rest ?? keyset.rest
             let rows = try Row.fetchAll(db, behind.limit(min(size + 1, rest.limit ?? .max), offset: rest.offset))
             let shown = rows.prefix(size)
             let left = rest.after(rest.offset + shown.count)
-            let next = rows.count > size ? try shown.last.map { PageMark(values: try keyset.values(of: $0), rest: left) } : nil
+            let next = rows.count > size ? try shown.last.map { try keyset.mark($0, rest: left) } : nil
             return QueryPage(items: try shown.map { try Record(row: $0) }, next: next)
         }
     }
@@ -114,6 +117,15 @@ struct Keyset<Record: FetchableRecord & TableRecord & Sendable> {
         self.query = key.reduce(query) { $0.ascending($1) }
     }
 
+    /// The table and the orderings of the query.
+    private var names: [String] {
+        [Record.databaseTableName.foldedIdentifier]
+            + query.orderings.map { ordering in
+                "\(ordering.column.foldedIdentifier) \(ordering.isDescending ? "descending" : "ascending")"
+                    + (ordering.collation.map { " collation \($0)" } ?? "")
+            }
+    }
+
     /// All rows of the query.
     var rest: QueryRest { QueryRest(limit: query.limit, offset: query.offset) }
 
@@ -131,17 +143,31 @@ struct Keyset<Record: FetchableRecord & TableRecord & Sendable> {
     /// The mark of a row, which need not be a row of the query.
     func mark(_ row: Row, _ db: Database) throws -> PageMark {
         let values = try values(of: row)
-        guard let limit = query.limit else { return PageMark(values: values, rest: rest) }
+        guard let limit = query.limit else { return PageMark(orderings: names, values: values, rest: rest) }
         // The count stops at the number after which no row is left.
         let enough = limit.addingReportingOverflow(query.offset)
+        // GRDB's operator: IFNULL. Comparisons with NULL are NULL.
         let isBehind = behind(values) ?? false.sqlExpression
         let before = query.and(!isBehind).limit(enough.overflow ? .max : enough.partialValue)
-        return PageMark(values: values, rest: rest.after(try before.fetchCount(db)))
+        return PageMark(orderings: names, values: values, rest: rest.after(try before.fetchCount(db)))
+    }
+
+    func mark(_ row: Row, rest: QueryRest) throws -> PageMark { PageMark(orderings: names, values: try values(of: row), rest: rest) }
+
+    /// - Throws: `AnnalsError` with code `usage` if the mark belongs to another query.
+    func behind(_ mark: PageMark) throws -> SQLExpression {
+        guard mark.orderings == names else {
+            func text(_ names: [String]) -> String { "\(names[0]) by \(names.dropFirst().joined(separator: ", "))" }
+            throw AnnalsError(
+                .usage, operation: "fetch",
+                "the page mark belongs to a query of \(text(mark.orderings)), and this is a query of \(text(names))",
+                hint: "Give a mark only to the query whose page returned it")
+        }
+        return behind(mark.values)
     }
 
     /// Greater in the first column, or equal there and greater in the second, and so on.
-    func behind(_ values: [DatabaseValue]) -> SQLExpression {
-        precondition(values.count == query.orderings.count, "the mark belongs to a query with other orderings")
+    private func behind(_ values: [DatabaseValue]) -> SQLExpression {
         var choices: [SQLExpression] = []
         var equal: [SQLExpression] = []
         for (ordering, value) in zip(query.orderings, values) {

@@ -40,10 +40,11 @@ extension ActiveRecord {
         try UnknownNames.named(db, in: databaseTableName) { try query.fetchCount(db) }
     }
 
-    /// Inserts a row.
+    /// Inserts a row. The returned record has the key that SQLite assigned, also if the record does not implement `didInsert`.
     @discardableResult
     public func insert(in db: Database) throws -> Self {
-        try inserted(db)
+        guard try lacksKey(db) else { return try inserted(db) }
+        return try insertAndFetch(db)
     }
 
     /// Writes all columns of the row with the record's key.
@@ -56,7 +57,13 @@ extension ActiveRecord {
     /// Updates the row with the record's key, or inserts it if it does not exist.
     @discardableResult
     public func save(in db: Database) throws -> Self {
-        try saved(db)
+        try lacksKey(db) ? insert(in: db) : saved(db)
+    }
+
+    /// Whether SQLite assigns the key.
+    private func lacksKey(_ db: Database) throws -> Bool {
+        guard let column = try db.primaryKey(Self.databaseTableName).rowIDColumn else { return false }
+        return try databaseDictionary.first { $0.key.isSameIdentifier(as: column) }?.value.isNull ?? true
     }
 
     /// Deletes the row with the record's key.

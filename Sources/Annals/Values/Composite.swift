@@ -37,7 +37,6 @@ public struct Composite: Hashable, Sendable {
     ///   - name: the property's name, as its coding key spells it.
     ///   - columns: the properties of the struct, each with the type of its column.
     public init(_ name: String, _ columns: KeyValuePairs<String, Database.ColumnType>) {
-        precondition(!columns.isEmpty, "a composite needs at least one column")
         self.name = name
         parts = columns.map { Part(name: $0.key, type: $0.value) }
     }
@@ -45,11 +44,9 @@ public struct Composite: Hashable, Sendable {
     /// The names of the columns, for example for an index.
     public var columnNames: [String] { parts.map { prefix + $0.name } }
 
-    /// The column of one of the struct's properties.
-    public subscript(part: String) -> Column {
-        precondition(parts.contains { $0.name == part }, "the composite \(name) has no property \(part)")
-        return Column(prefix + part)
-    }
+    /// The column of one of the struct's properties. A query with a property that the struct does not have throws `AnnalsError` with code
+    /// `usage`, and names the column.
+    public subscript(part: String) -> Column { Column(prefix + part) }
 
     var prefix: String { name + "_" }
 }

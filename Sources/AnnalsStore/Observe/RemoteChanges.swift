@@ -74,6 +74,8 @@ public struct RemoteChanges: AsyncSequence, Sendable {
         public mutating func next() async throws -> RemoteChange? {
             do {
                 let source = try source.get()
+                // Throws if there is no history.
+                if told == nil { _ = try await store.latestToken() }
                 while true {
                     if !isDue { try await store.next(of: source) }
                     isDue = true

@@ -106,6 +106,11 @@ public final class Store: Sendable {
     ///   `newerFormat`; `schemaRefused` for a table that cannot be tracked, and for a schema that is newer than the migrator or the
     ///   stages. Errors of the migrator's closures are passed on unchanged.
     public init(path: String, configuration: Configuration = Configuration()) throws {
+        guard path != ":memory:" else {
+            throw AnnalsError(
+                .usage, operation: "open", ":memory: is not a file", hint: "Use Store(inMemory:), or ./:memory: for a file of this name",
+                commandHint: "Write ./:memory: for a file of this name")
+        }
         let path = DatabaseFile.plain(path)
         self.path = path
         self.configuration = configuration

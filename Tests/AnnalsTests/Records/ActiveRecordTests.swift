@@ -186,5 +186,9 @@ extension Author: DomainConvertible {
 }
 
 extension Contact: EntityConvertible {
-    func entity() -> Author { Author(id: id, name: fullName, email: contact) }
+    func entity(updating stored: Author?) -> Author {
+        var author = stored ?? Author(id: id, name: fullName, email: contact)
+        (author.name, author.email) = (fullName, contact)
+        return author
+    }
 }

@@ -29,7 +29,11 @@ extension PersonRecord: DomainConvertible {
 }
 
 extension Person: EntityConvertible {
-    func entity() throws -> PersonRecord { PersonRecord(id: id, name: name, years: age.years) }
+    func entity(updating stored: PersonRecord?) throws -> PersonRecord {
+        var record = stored ?? PersonRecord(id: id, name: name, years: age.years)
+        (record.name, record.years) = (name, age.years)
+        return record
+    }
 }
 
 extension Query where Record == PersonRecord {
