@@ -1,5 +1,6 @@
 import Foundation
 package import GRDB
+import CAnnalsSQLite
 import Synchronization
 
 /// The page cache of a connection while it works on many rows: applies entries, rebases, replays, compares or verifies.
@@ -29,13 +30,23 @@ package enum WorkCache {
         return try body(limit)
     }
 
+    /// Calls `release`, which makes the caches of a connection small or closes its other files, and gives the memory back to the system if it
+    /// is much. By itself the C library keeps it for later.
+    package static func giveBack(_ db: Database, _ release: () throws -> Void) rethrows {
+        let isLarge = annals_sqlite_cache_bytes(db.sqliteConnection) > keptBytes
+        defer { if isLarge { annals_give_back_memory() } }
+        try release()
+    }
+
+    private static let keptBytes = 16 << 20
+
     /// Gives a connection's file this cache while `body` runs. A program that chose a larger one, or a number of pages, keeps it.
     package static func with<T>(on db: Database, _ body: () throws -> T) throws -> T {
         let found = try Int.fetchOne(db, sql: "PRAGMA main.cache_size") ?? 0
         guard found <= 0 else { return try body() }
         return try with { kibibytes in
             try db.execute(sql: "PRAGMA main.cache_size = \(min(found, -kibibytes))")
-            defer { try? db.execute(sql: "PRAGMA main.cache_size = \(found)") }
+            defer { giveBack(db) { try? db.execute(sql: "PRAGMA main.cache_size = \(found)") } }
             return try body()
         }
     }

@@ -44,8 +44,7 @@ public actor SyncAgent {
         public var renumbered = 0
         /// The conflicts in which a value of this replica lost.
         public var lost = 0
-        /// Decisions about conflicts that were made here and did not reach the space, because another replica had decided the same conflict
-        /// and nothing was left of the values of this one.
+        /// Decisions about conflicts that a decision of another replica replaced: in the journal, or before they reached the space.
         public var replacedDecisions = 0
         /// The id of the first conflict in the conflict journal.
         public var firstConflict: Int64?

@@ -3,6 +3,12 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#if defined(__APPLE__)
+#include <malloc/malloc.h>
+#elif defined(__linux__)
+#include <malloc.h>
+#endif
+
 static int set(sqlite3 *connection, int setting, int enabled) {
     int now = 0;
     return sqlite3_db_config(connection, setting, enabled, &now);
@@ -48,6 +54,20 @@ int annals_sqlite_load_extension(sqlite3 *connection, const char *path, char **m
 
 int annals_sqlite_count_no_memory(void) {
     return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
+int annals_sqlite_cache_bytes(sqlite3 *connection) {
+    int now = 0;
+    int highest = 0;
+    return sqlite3_db_status(connection, SQLITE_DBSTATUS_CACHE_USED, &now, &highest, 0) == SQLITE_OK ? now : 0;
+}
+
+void annals_give_back_memory(void) {
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#elif defined(__APPLE__)
+    malloc_zone_pressure_relief(NULL, 0);
+#endif
 }
 
 static atomic_int is_stopped;

@@ -285,4 +285,26 @@ import Testing
         #expect(try await marks(world) == [.stored, .stored])
         #expect(try await world.stores[1].resolve(conflict.id, taking: .stored, again: true) == .nothingToDo)
     }
+
+    @Test func `a decision with a value of another column does not keep a choice that is not in the row`() async throws {
+        let (world, conflict) = try await named()
+        _ = try await world.stores[0].resolve(conflict.id, taking: .stored)
+        _ = try await world.stores[1].resolve(conflict.id, taking: .incoming, setting: ["price": .integer(9)])
+        try await world.sync(0)
+        #expect(try await world.sync(1).replacedDecisions == 1)
+        #expect(try await name(world) == "Ann")
+        #expect(try await world.rows(0, "SELECT price FROM item") == [[9.databaseValue]])
+        #expect(try await marks(world) == [.stored, .stored])
+    }
+
+    @Test func `the replica that decided first is told that another decision replaced its own`() async throws {
+        let (world, conflict) = try await named()
+        _ = try await world.stores[0].resolve(conflict.id, taking: .incoming)
+        _ = try await world.stores[1].resolve(conflict.id, taking: .stored)
+        try await world.sync(0)
+        #expect(try await world.sync(1).replacedDecisions == 0)
+        #expect(try await world.sync(0).replacedDecisions == 1)
+        #expect(try await name(world) == "Ann")
+        #expect(try await marks(world) == [.stored, .stored])
+    }
 }

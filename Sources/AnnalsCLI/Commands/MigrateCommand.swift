@@ -70,6 +70,12 @@ struct MigrateCommand: AsyncParsableCommand {
             let settled = conflicts == 0 ? "" : "; \(Count.of(conflicts, "conflict"))"
             console.print("\(argument.store): \(done) done as \"\(PrintableText.of(name))\"\(tables)\(settled)")
         }
+        let waiting = status.untracked.filter { name in status.missingSchema.contains { $0.isSameIdentifier(as: name) } }
+        if !waiting.isEmpty {
+            let names = waiting.map(PrintableText.of).joined(separator: " ")
+            console.note(
+                "annals: note: the space has rows for \(names), and the store does not track it: annals track \(argument.store) \(names)")
+        }
     }
 
     private static func parse(_ text: String) throws -> Rename {

@@ -75,7 +75,7 @@ struct SyncReport: Sendable {
         if summary.renumbered > 0 { parts.append(renumbered(summary.renumbered)) }
         if summary.replacedDecisions > 0 {
             let count = Count.of(summary.replacedDecisions, "decision")
-            parts.append("\(count) of this store replaced by another replica's about the same conflict")
+            parts.append("\(count) about conflicts replaced by another replica's")
         }
         if summary.head > summary.position { parts.append("head \(summary.head)") }
         if summary.reconciled > 0 {
@@ -91,7 +91,7 @@ struct SyncReport: Sendable {
         if let position = summary.snapshot { parts.append("sent the relay a snapshot at position \(position)") }
         if summary.tookNewIdentity { parts.append("the file is a copy or a restored backup: it is a new replica from now on") }
         if summary.isBehindSchema {
-            parts.append("stores values of columns or tables that it does not have yet; annals status names them")
+            parts.append("stores values of columns or tables that it does not have or track yet; annals status names them")
         }
         if summary.isWaitingForMigration { parts.append("waiting for migration") }
         if summary.outbox > 0 { parts.append("\(summary.outbox) waiting to be sent") }

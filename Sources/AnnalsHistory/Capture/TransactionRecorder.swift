@@ -164,7 +164,13 @@ package enum TransactionRecorder {
         var missed: [Int64: MissedChanges] = [:]
         let spans = try openSpans(db, disordered: drift.disordered, areDivided: writers != nil, &missed)
         var parts = try divides && drift == Drift.Report() ? writers?.parts(spans, missed) ?? [] : []
-        if parts.isEmpty { parts = [NamedWriters.Part(spans: spans)] }
+        if parts.isEmpty {
+            // Otherwise it looks as if nobody had given a name.
+            let isJoined = divides && writers != nil && drift != Drift.Report()
+            parts = [
+                NamedWriters.Part(context: isJoined ? "no authors: the schema changed between two recordings" : nil, spans: spans)
+            ]
+        }
         try writers?.forget()
         if parts.count > 1 { parts = try TriggerRewriteCheck.joined(parts, db) }
         if parts.count > 1, try StoreSchema.isReplica(db) { parts = try CutReferences(db).joined(parts) }

@@ -136,6 +136,22 @@ package enum ConflictJournal {
         try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_conflicts WHERE id = ?", arguments: [id]).map { try conflict($0, NameMap()) }
     }
 
+    /// The conflict with this name, under canonical names.
+    static func find(_ db: Database, _ name: ConflictID) throws -> Conflict? {
+        try GRDB.Row.fetchOne(
+            db, sql: "SELECT * FROM annals_conflicts WHERE replica = ? AND transaction_id = ? AND number = ?",
+            arguments: [Data(name.replica.bytes), Data(name.transaction.bytes), name.index]
+        ).map { try conflict($0, NameMap()) }
+    }
+
+    /// The conflicts of the journal that have another decision than these.
+    static func replaced(_ db: Database, by resolutions: [ConflictResolution]) throws -> [ConflictID] {
+        try resolutions.filter { resolution in
+            let before = try find(db, resolution.conflict)?.resolution
+            return before != nil && before != .tableRemoved && before != Conflict.Resolution(resolution.choice)
+        }.map(\.conflict)
+    }
+
     /// Records a person's decision. Does nothing if the journal does not hold the conflict any more.
     package static func note(_ db: Database, _ resolution: ConflictResolution) throws {
         try db.execute(
@@ -308,7 +324,7 @@ package struct JournalGrowth: Hashable, Sendable {
     package var renumbered = 0
     /// The conflicts in which a value of this replica lost.
     package var lost = 0
-    /// Decisions of this replica that another replica's decision about the same conflict replaced.
+    /// Decisions that another replica's decision about the same conflict replaced.
     package var replaced = 0
     /// The id of the first conflict.
     package var first: Int64?

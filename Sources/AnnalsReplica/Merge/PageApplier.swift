@@ -128,7 +128,7 @@ package struct PageApplier {
         guard let notes else { return try endLooseStates() }
         summary.rebased = choice.rows.count
         try rebase(choice, outbox, known: known, notes, relayTime: max(entries.lastReceipt, relayTime ?? 0))
-        summary.journal += JournalGrowth(replaced: notes.replaced)
+        summary.journal += JournalGrowth(replaced: notes.replaced.count)
     }
 
     /// Repeats transactions that left children without parents, so that the actions of the foreign keys are done.
@@ -414,8 +414,9 @@ package struct PageApplier {
         for resolution in rest.resolutions { claim?.note(resolution) }
         try check()
         if isKnown { try notes?.noteKnownWork(info.id, journal: journal, session) }
+        let replaced = try ConflictJournal.replaced(db, by: rest.resolutions)
         try UserDecisions(rest).apply(db)
-        notes?.decided.formUnion(rest.resolutions.map(\.conflict))
+        if let notes { notes.note(rest.resolutions, replaced) } else { growth.replaced += replaced.count }
         return (changes, growth, info.id)
     }
 
@@ -452,7 +453,7 @@ package struct PageApplier {
                 continue
             }
             let rebased = try rebase.rebase(transaction)
-            if rebased.rows.isEmpty { notes.replaced += transaction.decisions.yield(to: notes.decided) }
+            try transaction.decisions.yield(to: notes, unlessIn: rebased.rows, db)
             try transaction.decisions.apply(db)
             try UnsettledReferences.settled(db, row.id)
             conflicts += rebased.conflicts

@@ -8,14 +8,22 @@ package final class RowIdentityRecorder {
     /// Outbox transactions that the pulled entries hold too.
     var duplicates = DuplicateTransactions([])
     /// Conflicts about which the pulled entries hold a decision.
-    var decided: Set<ConflictID> = []
-    /// The number of this replica's decisions that gave way to them.
-    var replaced = 0
+    private(set) var decided: Set<ConflictID> = []
+    /// Those of them that had another decision, which does not stand any more.
+    private(set) var replaced: Set<ConflictID> = []
     private var changes: [NotedChange] = []
 
     package init(duplicates: DuplicateTransactions = DuplicateTransactions([])) {
         self.duplicates = duplicates
     }
+
+    func note(_ decisions: [ConflictResolution], _ replaced: [ConflictID]) {
+        decided.formUnion(decisions.map(\.conflict))
+        self.replaced.formUnion(replaced)
+    }
+
+    /// Decisions of the outbox that stand, because they are later in the log.
+    func noteKept(_ decisions: [ConflictResolution]) { replaced.subtract(decisions.map(\.conflict)) }
 
     package func note(_ table: RowTable, _ old: [Value]?, _ new: [Value]?, _ mark: RowMark?, _ age: Int64 = 0) {
         var into: CandidateKey?

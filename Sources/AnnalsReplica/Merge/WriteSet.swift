@@ -19,6 +19,18 @@ package struct WriteSet {
 
     package var isEmpty: Bool { rows.isEmpty }
 
+    /// Whether it has a change of a table and of one of some columns, by canonical names. Without columns, and for inserts and deletes, every
+    /// change counts.
+    func touches(_ table: String, _ columns: [String]) -> Bool {
+        rows.contains { row in
+            guard row.table.first.name.isSameIdentifier(as: table) else { return false }
+            guard let old = row.old, let new = row.new, !columns.isEmpty else { return true }
+            return row.table.first.columns.indices.contains { index in
+                old[index] != new[index] && columns.contains { $0.isSameIdentifier(as: row.table.first.columns[index].name) }
+            }
+        }
+    }
+
     /// Removals, also by a change of the key, must be recorded before inserts.
     package mutating func record(_ table: RowTable, old: [Value]?, new: [Value]?, mark: RowMark? = nil, age: Int64 = 0) {
         guard old != new else { return }

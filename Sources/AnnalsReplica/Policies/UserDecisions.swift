@@ -25,14 +25,17 @@ package struct UserDecisions: Sendable {
     /// or rebased, when its author knew them.
     package var concernEverything: Bool { !policies.isEmpty || !references.isEmpty }
 
-    /// Drops decisions about conflicts that another replica has decided meanwhile. To be called if nothing is left of the rows that they
-    /// changed, because the mark in the journal would contradict the row.
+    /// Drops decisions about conflicts that another replica has decided meanwhile, if they change nothing that the conflict is about. The
+    /// mark in the journal would contradict the row.
     ///
-    /// - Returns: the number of dropped decisions.
-    mutating func yield(to decided: Set<ConflictID>) -> Int {
-        let count = resolutions.count
-        resolutions.removeAll { decided.contains($0.conflict) }
-        return count - resolutions.count
+    /// - Parameter rows: what is left of the changes of their transaction.
+    mutating func yield(to notes: RowIdentityRecorder, unlessIn rows: WriteSet, _ db: Database) throws {
+        try resolutions.removeAll { resolution in
+            guard notes.decided.contains(resolution.conflict) else { return false }
+            guard let entry = try ConflictJournal.find(db, resolution.conflict)?.entry else { return rows.isEmpty }
+            return !rows.touches(entry.table, entry.columns)
+        }
+        notes.noteKept(resolutions)
     }
 
     /// Applies what settles a merge. The rest has no effect on rows.

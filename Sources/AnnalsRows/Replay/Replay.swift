@@ -75,8 +75,10 @@ public enum Replay {
                 .cannotCreate, operation: "replay", "\(path) cannot be created", hint: "Check the folder's permissions", underlying: error)
         }
         defer {
-            for (pragma, value) in zip(pragmas, found) { SQLiteStatements.putBack("PRAGMA \(pragma) = \(value)", on: db) }
-            SQLiteStatements.putBack("DETACH DATABASE \(SchemaCopy.target)", on: db)
+            WorkCache.giveBack(db) {
+                for (pragma, value) in zip(pragmas, found) { SQLiteStatements.putBack("PRAGMA \(pragma) = \(value)", on: db) }
+                SQLiteStatements.putBack("DETACH DATABASE \(SchemaCopy.target)", on: db)
+            }
         }
         try db.execute(sql: "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
         return try WorkCache.with { kibibytes in

@@ -55,7 +55,7 @@ package enum MergeConnection {
         let steps: [() throws -> Void] = [
             { if db.isInsideTransaction { try db.rollback() } },
             { try userTriggers.remove(db) },
-            { try found.apply(to: db) },
+            { try WorkCache.giveBack(db) { try found.apply(to: db) } },
         ]
         var problems: [any Error] = []
         for step in steps {

@@ -27,6 +27,12 @@ int annals_sqlite_load_extension(sqlite3 *connection, const char *path, char **m
 /// For a program's first line: SQLite takes it before its first connection only. Returns SQLite's result code.
 int annals_sqlite_count_no_memory(void);
 
+/// The bytes in the page caches of one connection.
+int annals_sqlite_cache_bytes(sqlite3 *connection);
+
+/// Has the C library give freed memory back to the system.
+void annals_give_back_memory(void);
+
 /// Every connection that is opened from now on looks at `annals_sqlite_stop` while it runs a statement. Returns SQLite's result
 /// code; SQLITE_MISUSE where the system's SQLite cannot do that.
 int annals_sqlite_make_stoppable(void);

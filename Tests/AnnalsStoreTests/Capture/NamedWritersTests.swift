@@ -109,6 +109,16 @@ struct NamedWritersTests {
             ])
     }
 
+    @Test func `if the schema changed meanwhile, the context says why there are no authors`() throws {
+        let fixture = try Fixture(tracking: Self.schema)
+        try fixture.file.shell("BEGIN; \(name("ann")) INSERT INTO t VALUES(1, 1); \(end) COMMIT; ALTER TABLE u ADD COLUMN x")
+        try fixture.file.shell("BEGIN; \(name("sue")) INSERT INTO t VALUES(2, 2); \(end) COMMIT")
+        let why = "no authors: the schema changed between two recordings"
+        #expect(try recorded(fixture) == [Recorded(context: why, changes: ["t ∅ → (1, 1)", "t ∅ → (2, 2)"])])
+        try fixture.file.shell("INSERT INTO t VALUES(3, 3); ALTER TABLE u ADD COLUMN y")
+        #expect(try recorded(fixture, after: 1) == [Recorded(changes: ["t ∅ → (3, 3)"])])
+    }
+
     @Test func `a name without an end names nothing, and the context says why`() throws {
         let fixture = try Fixture(tracking: Self.schema)
         try fixture.file.shell("BEGIN; \(name("ann")) INSERT INTO t VALUES(1, 1); COMMIT; INSERT INTO t VALUES(2, 2)")
