@@ -174,4 +174,27 @@ struct RebasedRevertTests {
         try await world.settle()
         for index in 0..<2 { #expect(try await world.rows(index, "SELECT y FROM a") == [[10.databaseValue]]) }
     }
+
+    @Test func `the work of an author is reverted although rebases repeated each part of it`() async throws {
+        let world = try await SyncedStores(
+            replicas: 2, schema: "CREATE TABLE p(id INTEGER PRIMARY KEY, price, name); INSERT INTO p VALUES(1, 1, 'a')")
+        for (price, name) in [(100, "AA"), (101, "AAA")] {
+            try await world.stores[0].write(author: "ann") { db in try db.execute(sql: "UPDATE p SET price = ?", arguments: [price]) }
+            try await world.stores[1].write(author: "bob") { db in try db.execute(sql: "UPDATE p SET name = ?", arguments: [name]) }
+            world.clock.advance(.seconds(1))
+            try await world.settle()
+        }
+        #expect(try await numbers(world.stores[1], HistoryRequest().origins([.rebase])).count == 4)
+        for store in world.stores.reversed() {
+            let outcome = try await store.revert(HistoryRequest(), by: "bob", isTrial: true)
+            #expect(outcome.rows.updated == 1 && outcome.forced == 0)
+        }
+        // One part of it is in the way of an earlier part.
+        let first = try #require(try await numbers(world.stores[1], HistoryRequest().authors("bob")).first)
+        let error = await #expect(throws: AnnalsError.self) { try await world.stores[1].revert(transaction: first, isTrial: true) }
+        #expect(error?.hint?.contains("a rebase repeated this work") == false)
+        _ = try await world.stores[1].revert(HistoryRequest(), by: "bob")
+        try await world.settle()
+        #expect(try await world.rows(0, "SELECT price, name FROM p") == [[101.databaseValue, "a".databaseValue]])
+    }
 }

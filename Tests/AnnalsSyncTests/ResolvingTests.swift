@@ -140,6 +140,36 @@ import Testing
         #expect(error?.message.contains("deleted it, which is not the delete of conflict") == true, "\(String(describing: error))")
     }
 
+    @Test func `a row of another replica with the same values is not the row that was set aside`() async throws {
+        let world = try await SyncedStores(
+            replicas: 2,
+            schema: """
+                CREATE TABLE item(id INTEGER PRIMARY KEY, stock INTEGER CHECK (stock >= 0)); INSERT INTO item VALUES(8, 17);
+                CREATE TABLE sale(id INTEGER PRIMARY KEY, item INTEGER, pieces INTEGER);
+                """)
+        try await world.stores[0].setPolicies([
+            PolicySetting(table: "item", column: "stock", aspect: .update, policy: "sum"),
+            PolicySetting(table: "item", aspect: .whole, policy: "yes"),
+        ])
+        try await world.settle()
+        for store in world.stores {
+            world.clock.advance(.seconds(1))
+            try await store.write { db in
+                try db.execute(sql: "UPDATE item SET stock = stock - 12; INSERT INTO sale(item, pieces) VALUES(8, 12)")
+            }
+        }
+        try await world.settle()
+        #expect(try await world.rows(0, "SELECT id FROM sale") == [[1.databaseValue]])
+        let store = world.stores[1]
+        let conflict = try #require(try await store.conflicts().first { $0.entry.table == "sale" })
+        let error = await #expect(throws: AnnalsError.self) { try await store.resolve(conflict.id, taking: .incoming) }
+        #expect(error?.message.contains("was not inserted, and a row of sale has its key id = 1 now") == true)
+        #expect(try await store.conflicts().allSatisfy { !$0.isResolved })
+        _ = try await store.resolve(conflict.id, taking: .incoming, setting: ["id": .integer(2)])
+        try await world.settle()
+        #expect(try await world.rows(0, "SELECT id FROM sale ORDER BY id") == [[1.databaseValue], [2.databaseValue]])
+    }
+
     @Test func `a row that was set aside does not overwrite another row that has its key`() async throws {
         let world = try await SyncedStores(
             replicas: 2,
@@ -164,8 +194,8 @@ import Testing
                 try await store.resolve(conflict.id, taking: side, setting: side == nil ? ["what": .text("milk")] : [:])
             }
             #expect(
-                error?.code == .constraint && error?.message.contains("left no row of purchase") == true
-                    && error?.message.contains("inserted or restored since") == true)
+                error?.code == .constraint && error?.message.contains("was not inserted, and a row of purchase has its key") == true,
+                "\(String(describing: error))")
             #expect(try await store.digest() == before)
         }
         // To confirm that there is no row changes nothing either.

@@ -72,8 +72,11 @@ enum ConflictReport {
         let entry = line.conflict.entry
         let columns = disputed(line)
         let row = "\(PrintableText.of(entry.table)) \(RowText.key(entry.key, line.layout))"
-        if !line.sums.isEmpty, entry.kind == .check, entry.policy == "sum" {
-            let gives = "sum gives \(sumText(line.sums)), which a constraint refuses"
+        if !line.sums.isEmpty, entry.kind == .check, ["sum", "whole"].contains(entry.policy) {
+            let gives =
+                entry.policy == "sum"
+                ? "sum gives \(sumText(line.sums)), which a constraint refuses"
+                : "a constraint refuses a row of the transaction, which is kept or set aside as a whole"
             let others = columns.indices.filter { index in !line.sums.contains { $0.column == columns[index] } }
             let rest = others.compactMap { index in
                 entry.incoming.flatMap { $0.indices.contains(index) ? RowText.row([$0[index]], [columns[index]]) : nil }

@@ -75,7 +75,7 @@ struct SyncReport: Sendable {
         if summary.renumbered > 0 { parts.append(renumbered(summary.renumbered)) }
         if summary.replacedDecisions > 0 {
             let count = Count.of(summary.replacedDecisions, "decision")
-            parts.append("\(count) about conflicts replaced by another replica's")
+            parts.append("\(count) about conflicts changed by another replica")
         }
         if summary.head > summary.position { parts.append("head \(summary.head)") }
         if summary.reconciled > 0 {

@@ -56,7 +56,10 @@ package struct Resolving {
     /// A row has the key that may be another one, so it must not get the values of the conflict's row.
     private func writeBeside(_ current: [Value], _ key: [Value], _ side: JournalEntry.Side?, _ values: [String: Value]) throws {
         guard let decided = try decided(side, values) else { return }
-        if decided.allSatisfy({ column, value in table.columnIndex(of: column).map { current[$0] == value } ?? false }) { return }
+        // Another row may have the values of an inserted row by chance.
+        let isInsert = entry.columns.isEmpty && entry.base == nil
+        let isEqual = decided.allSatisfy { column, value in table.columnIndex(of: column).map { current[$0] == value } ?? false }
+        if isEqual, !isInsert { return }
         if entry.columns.isEmpty {
             let inserted = try whole(side, key).merging(decided) { $1 }
             let given = table.primaryKey.map { inserted[table.columns[$0].name] ?? .null }
@@ -66,10 +69,12 @@ package struct Resolving {
         let column = table.columns[table.primaryKey[0]].name
         throw AnnalsError(
             .constraint, operation: "resolve",
-            "the conflict \(conflict.id) left no row of \(table.name) with the key \(name), and one was inserted or restored since",
-            hint: "Nothing was changed. If it is the same row, change it with plain SQL"
+            isInsert
+                ? "the row of conflict \(conflict.id) was not inserted, and a row of \(table.name) has its key \(name) now"
+                : "the conflict \(conflict.id) left no row of \(table.name) with the key \(name), and one was inserted or restored since",
+            hint: "Nothing was changed. If it is the same row, change it with plain SQL, and take the stored side"
                 + (entry.columns.isEmpty ? ". If not, give the conflict's row another key, with \(column) in setting:" : ""),
-            commandHint: "Nothing was changed. If it is the same row, change it with plain SQL"
+            commandHint: "Nothing was changed. If it is the same row, change it with plain SQL, and mark the conflict with --take stored"
                 + (entry.columns.isEmpty ? ". If not, --set \(column)=VALUE inserts the conflict's row under another key" : ""))
     }
 

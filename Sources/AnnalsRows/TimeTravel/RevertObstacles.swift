@@ -157,7 +157,8 @@ extension RevertRefusal {
 
     private func wordsToRevertFirst(_ subject: RevertSubject, _ db: Database) throws -> String {
         if isRebased, let rebase = transactions.first {
-            return "a rebase repeated this work with other work of this replica: revert \(rebase.number) instead, or "
+            return
+                "a rebase repeated this work with other work of this replica: revert \(rebase.number) instead, which undoes all that it repeated, or "
         }
         if isWithinItself, transactions.isEmpty { return "\(subject.name) itself wrote them again later: choose other moments, or " }
         guard !transactions.isEmpty else { return "" }

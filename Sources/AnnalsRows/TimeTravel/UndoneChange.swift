@@ -49,7 +49,8 @@ struct UndoneChange {
         guard let old = change.old, let new = change.new else { return followRow(rebases) }
         for columnIndex in first.indices where first[columnIndex] != .max {
             var (value, isUndone) = (old[columnIndex], false)
-            for rebase in rebases where rebase.hasChanged(columnIndex) {
+            let changing = rebases.filter { $0.hasChanged(columnIndex) }
+            for rebase in Self.withoutRepeats(changing, { ($0.old?[columnIndex], $0.new?[columnIndex]) }) {
                 guard let from = rebase.old?[columnIndex], let to = rebase.new?[columnIndex],
                     isUndone ? to == new[columnIndex] : from == new[columnIndex] && to == value
                 else {
@@ -68,7 +69,7 @@ struct UndoneChange {
     /// The same for a row that the change inserted or deleted.
     private mutating func followRow(_ rebases: [NetChange]) {
         var (before, isUndone) = (change.old, false)
-        for rebase in rebases {
+        for rebase in Self.withoutRepeats(rebases, { ($0.old, $0.new) }) {
             guard isUndone ? rebase.new == change.new : rebase.old == change.new && rebase.new == before else {
                 isEntangled = true
                 return interrupt()
@@ -78,6 +79,23 @@ struct UndoneChange {
         }
         guard !isUndone, (before == nil) == (change.old == nil) else { return interrupt() }
         change.old = before
+    }
+
+    /// Without each two rebases of which the second one undid what the first one did: nobody else had changed the value. So it does not
+    /// matter whose work they undid and repeated.
+    private static func withoutRepeats<Side: Equatable>(_ rebases: [NetChange], _ sides: (NetChange) -> (old: Side?, new: Side?))
+        -> [NetChange]
+    {
+        var rest: [NetChange] = []
+        for rebase in rebases {
+            let next = sides(rebase)
+            if let last = rest.last.map(sides), last.old == next.new, last.new == next.old {
+                rest.removeLast()
+            } else {
+                rest.append(rebase)
+            }
+        }
+        return rest
     }
 
     private mutating func noteFirst(_ next: NetChange, _ number: Int64) {
