@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsReplica
+import AnnalsSQLite
 import AnnalsStore
 import ArgumentParser
 import Foundation
@@ -46,6 +47,6 @@ enum Stores {
     }
 
     static func open(_ path: String, _ configuration: Store.Configuration = Stores.configuration) throws -> Store {
-        try Store(path: path, configuration: configuration)
+        try Store(path: DatabaseFile.plain(path), configuration: configuration)
     }
 }

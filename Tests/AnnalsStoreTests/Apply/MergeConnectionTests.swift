@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsRows
+import AnnalsSQLite
 import AnnalsStore
 import Foundation
 import GRDB
@@ -92,15 +93,16 @@ struct MergeConnectionTests {
 
     @Test(
         "The cache is large inside, and a program's own larger one is kept",
-        arguments: [(-2_000, -4_096), (-65_536, -65_536), (50_000, 50_000)])
-    func cache(found: Int, inside: Int) throws {
+        arguments: [-2_000, -1_000_000, 50_000])
+    func cache(found: Int) throws {
         let store = try store()
         try store.queue.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA main.cache_size = \(found)")
             let triggers = try UserTriggers.plan(db, tracked: store.tracked)
             try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
-                let size = try Int.fetchOne(db, sql: "PRAGMA main.cache_size")
-                #expect(size == inside)
+                let size = try #require(try Int.fetchOne(db, sql: "PRAGMA main.cache_size"))
+                // How large it is depends on the free memory.
+                #expect(found == -2_000 ? size <= -WorkCache.least : size == found)
             }
             let size = try Int.fetchOne(db, sql: "PRAGMA main.cache_size")
             #expect(size == found)
