@@ -40,12 +40,16 @@ package enum WorkCache {
 
     private static let keptBytes = 16 << 20
 
-    /// Gives a connection's file this cache while `body` runs. A program that chose a larger one, or a number of pages, keeps it.
+    /// The value of `PRAGMA cache_size` for work. A program that chose a larger cache, or a number of pages, keeps it.
+    ///
+    /// - Parameter found: the value before: a number of pages, or a negative number of kibibytes.
+    package static func pragma(_ found: Int, _ kibibytes: Int) -> Int { found > 0 ? found : min(found, -kibibytes) }
+
+    /// Gives a connection's file this cache while `body` runs.
     package static func with<T>(on db: Database, _ body: () throws -> T) throws -> T {
         let found = try Int.fetchOne(db, sql: "PRAGMA main.cache_size") ?? 0
-        guard found <= 0 else { return try body() }
         return try with { kibibytes in
-            try db.execute(sql: "PRAGMA main.cache_size = \(min(found, -kibibytes))")
+            try db.execute(sql: "PRAGMA main.cache_size = \(pragma(found, kibibytes))")
             defer { giveBack(db) { try? db.execute(sql: "PRAGMA main.cache_size = \(found)") } }
             return try body()
         }

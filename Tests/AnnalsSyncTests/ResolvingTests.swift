@@ -327,7 +327,7 @@ import Testing
         #expect(try await marks(world) == [.stored, .stored])
     }
 
-    @Test func `the replica that decided first is told that another decision replaced its own`() async throws {
+    @Test func `the next sync of the replica that decided first counts the decision that replaced its own`() async throws {
         let (world, conflict) = try await named()
         _ = try await world.stores[0].resolve(conflict.id, taking: .incoming)
         _ = try await world.stores[1].resolve(conflict.id, taking: .stored)

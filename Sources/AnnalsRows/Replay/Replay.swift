@@ -83,7 +83,8 @@ public enum Replay {
         try db.execute(sql: "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
         return try WorkCache.with { kibibytes in
             let half = max(WorkCache.least, kibibytes / 2)
-            try db.execute(sql: "PRAGMA main.cache_size = \(-half); PRAGMA \(SchemaCopy.target).cache_size = \(-half)")
+            let main = WorkCache.pragma(found.last ?? 0, half)
+            try db.execute(sql: "PRAGMA main.cache_size = \(main); PRAGMA \(SchemaCopy.target).cache_size = \(-half)")
             return try body()
         }
     }

@@ -75,13 +75,11 @@ private struct ConnectionSettings {
     /// The value of the pragma: a number of pages, or a negative number of kibibytes.
     let cacheSize: Int
 
-    /// Keeps the cache size that a program chose, if it is in pages or larger.
-    ///
     /// - Parameter cache: the size of the cache in kibibytes.
     init(forMergesOn found: ConnectionSettings, cache: Int) {
         triggers = false
         foreignKeys = false
-        cacheSize = found.cacheSize > 0 ? found.cacheSize : min(found.cacheSize, -cache)
+        cacheSize = WorkCache.pragma(found.cacheSize, cache)
     }
 
     init(of db: Database) throws {
