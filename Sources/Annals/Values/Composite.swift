@@ -99,7 +99,7 @@ extension CompositeRecord {
     /// be read as nil, and changes of it would be lost.
     private static func checkComposites(in row: Row) throws {
         if case .useDefaultKeys = databaseColumnDecodingStrategy { return }
-        for composite in composites where !composite.columnNames.contains(where: row.hasColumn) {
+        for composite in composites where !composite.parts.isEmpty && !composite.columnNames.contains(where: row.hasColumn) {
             throw DecodingError.keyNotFound(
                 ColumnKey(composite.columnNames[0]),
                 DecodingError.Context(

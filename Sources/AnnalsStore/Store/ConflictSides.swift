@@ -23,7 +23,10 @@ struct ConflictSides {
         let transactions = TransactionTable(db)
         let positions = Set(entries.compactMap(\.storedPosition?.rawValue))
         let rows = try positions.isEmpty ? nil : transactions.authors(positions: positions)
-        while let row = try rows?.next() { authorsByPosition[Position(try row.value("position"))] = try row.value("author") as String? }
+        while let row = try rows?.next() {
+            // Values that waited for a column have the position of an entry too, and no author.
+            if let author: String = try row.value("author") { authorsByPosition[Position(try row.value("position"))] = author }
+        }
         let own = own
         let times = Set(entries.filter { $0.storedReplica == own }.compactMap(\.storedTime)).sorted()
         try transactions.forEachOwn(writtenAt: times) { time, _, author in authorsByTime[time] = author }

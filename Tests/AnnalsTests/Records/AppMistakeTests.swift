@@ -29,6 +29,14 @@ private struct Thing: Hashable, EntityConvertible {
     }
 }
 
+private struct Nowhere: CompositeRecord, Equatable {
+    struct Place: Codable, Equatable {}
+    static let databaseColumnDecodingStrategy = DatabaseColumnDecodingStrategy.convertFromSnakeCase
+    static let composites = [Composite("place", [:])]
+    var name: String
+    var place: Place?
+}
+
 /// A mistake of an app is an error that says what fits. It ends no process, and it is not called a defect of Annals.
 @Suite struct AppMistakeTests {
     private func store() async throws -> Store {
@@ -87,6 +95,7 @@ private struct Thing: Hashable, EntityConvertible {
     @Test func `a property that a composite lacks is named by the query`() async throws {
         let store = try await store()
         let place = Composite("place", ["city": .text])
+        #expect(try Nowhere(row: ["name": "tea"]).name == "tea")
         await usage("the table item has no column place_town") { _ = try await store.fetch(Item.query.and(place["town"] == "x")) }
     }
 
