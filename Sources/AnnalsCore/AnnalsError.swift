@@ -65,6 +65,7 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         case quarantined
         case configuration
         case usage
+        /// Only in the error of a `SyncEvent`: a call whose task is cancelled throws `CancellationError`.
         case cancelled
         case defect
     }

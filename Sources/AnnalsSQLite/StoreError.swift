@@ -14,6 +14,13 @@ package enum StoreError {
             ?? AnnalsError(.defect, operation: operation, "unexpected error, please report it: \(type(of: error))", underlying: error)
     }
 
+    /// The error that a call of the public API throws: `CancellationError` if the task was cancelled, as Swift's own functions do,
+    /// otherwise an `AnnalsError`.
+    package static func thrown(_ error: any Error, operation: String, path: String = "") -> any Error {
+        let translated = translate(error, operation: operation, path: path)
+        return translated.code == .cancelled ? CancellationError() : translated
+    }
+
     /// nil for an error that does not come from the store.
     private static func known(_ error: any Error, _ operation: String, _ path: String) -> AnnalsError? {
         switch error {

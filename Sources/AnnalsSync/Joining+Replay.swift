@@ -59,7 +59,7 @@ extension Joining {
                 return replay
             }
         } catch let error as TransportError {
-            throw error.annalsError
+            throw error.thrown
         } catch let error as WireError {
             throw TransportError.badAnswer(error).annalsError
         }

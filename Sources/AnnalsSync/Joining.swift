@@ -116,7 +116,7 @@ package struct Joining: Sendable {
                 if let outcome = try await attempt(store, existing, schema, references) { return outcome }
             }
         } catch let error as TransportError {
-            throw error.annalsError
+            throw error.thrown
         }
         throw AnnalsError(
             .busy, operation: "join", "other stores are creating the space \(space) at the moment", hint: "Join again",
@@ -215,7 +215,7 @@ package struct Joining: Sendable {
                 return .existing(differences)
             }
         } catch let error as TransportError {
-            throw error.annalsError
+            throw error.thrown
         }
     }
 
@@ -337,7 +337,7 @@ package struct Joining: Sendable {
                 return clone
             }
         } catch let error as TransportError {
-            throw error.annalsError
+            throw error.thrown
         }
     }
 
@@ -436,7 +436,7 @@ package struct Joining: Sendable {
                 progress(.unpacking, 0)
             }
         } catch let error as TransportError {
-            guard error.code == .noSnapshot else { throw error.annalsError }
+            guard error.code == .noSnapshot else { throw error.thrown }
             throw unfinished(description)
         }
         let snapshot = description.snapshot

@@ -22,14 +22,10 @@ extension SyncAgent {
     /// - Throws: `CancellationError`, or the `AnnalsError` that prevents the join, if a retry cannot help.
     public nonisolated func waitForInitialImport() async throws {
         let events = board.listen()
-        do {
+        if try await isInitialImportDone() { return }
+        for await event in events where event.hasEnded {
             if try await isInitialImportDone() { return }
-            for await event in events where event.hasEnded {
-                if try await isInitialImportDone() { return }
-                if let error = event.error, !error.isRetryable, error.code != .cancelled { throw error }
-            }
-        } catch let error as AnnalsError where error.code == .cancelled {
-            throw CancellationError()
+            if let error = event.error, !error.isRetryable, error.code != .cancelled { throw error }
         }
         throw CancellationError()
     }

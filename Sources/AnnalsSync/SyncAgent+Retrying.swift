@@ -35,7 +35,7 @@ extension SyncAgent {
         do {
             return try await attempt(&isUncertain, &patience, send)
         } catch let error as TransportError {
-            throw error.annalsError
+            throw error.thrown
         }
     }
 

@@ -15,7 +15,7 @@ extension SyncAgent {
             summary.snapshot = try await makeSnapshot()
         } catch let error as CancellationError {
             throw error
-        } catch let error as AnnalsError where [.cancelled, .relayRolledBack].contains(error.code) {
+        } catch let error as AnnalsError where error.code == .relayRolledBack {
             throw error
         } catch {
             let known = error as? AnnalsError
@@ -62,7 +62,7 @@ extension SyncAgent {
             return seen.position
         } catch {
             if error.code == .snapshotSuperseded { return nil }
-            throw error.annalsError
+            throw error.thrown
         }
     }
 

@@ -41,8 +41,6 @@ extension SyncAgent {
             try await transport.report(SnapshotCheck(position: position, digest: digest, isGood: isGood))
         } catch let error as CancellationError {
             throw error
-        } catch let error as AnnalsError where error.code == .cancelled {
-            throw error
         } catch {
             logger.debug("cannot compare a snapshot", metadata: ["position": "\(position)", "reason": "\(error)"])
         }
@@ -103,7 +101,7 @@ extension Joining {
                 }
             }
         } catch let error as TransportError {
-            throw error.annalsError
+            throw error.thrown
         }
     }
 

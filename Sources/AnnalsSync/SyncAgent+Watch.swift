@@ -45,8 +45,6 @@ extension SyncAgent {
             }
         } catch is CancellationError {
             return
-        } catch let error as AnnalsError where error.code == .cancelled {
-            return
         } catch {
             await noteProblem(error)
             throw error

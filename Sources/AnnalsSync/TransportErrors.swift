@@ -36,6 +36,11 @@ extension TransportError {
         if case .problem(_, let duration) = self { duration } else { nil }
     }
 
+    /// The error that a call of the public API throws: `CancellationError` if the task was cancelled, otherwise an `AnnalsError`.
+    var thrown: any Error {
+        if case .cancelled = self { CancellationError() } else { annalsError }
+    }
+
     /// The error for the library's public API.
     public var annalsError: AnnalsError {
         switch self {

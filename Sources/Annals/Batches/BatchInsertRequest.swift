@@ -85,10 +85,10 @@ extension BatchInsertRequest.OnConflict {
             let place = target.isEmpty ? "" : "(\(target.map(\.quotedDatabaseIdentifier).joined(separator: ", "))) "
             guard !set.isEmpty else { return "ON CONFLICT \(place)DO NOTHING" }
             let quoted = set.map(\.quotedDatabaseIdentifier)
-            // A row that already has these values is not written.
+            // A row that already has these values is not written. The column's collation would find A and a equal.
             return """
                 ON CONFLICT \(place)DO UPDATE SET \(quoted.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")) \
-                WHERE \(quoted.map { "\($0) IS NOT excluded.\($0)" }.joined(separator: " OR "))
+                WHERE \(quoted.map { "\($0) IS NOT excluded.\($0) COLLATE BINARY" }.joined(separator: " OR "))
                 """
         }
     }
@@ -128,8 +128,12 @@ private struct BatchInsertion {
 extension BatchResult {
     /// Counts a written row; `key` holds the columns of its key.
     mutating func note(_ key: GRDB.Row, of table: String, _ type: BatchResultType) {
+        note(Array(key.databaseValues), of: table, type)
+    }
+
+    mutating func note(_ key: [DatabaseValue], of table: String, _ type: BatchResultType) {
         count += 1
         guard type == .identifiers else { return }
-        identifiers.append(PersistentIdentifier(table: table, key: key.databaseValues.map { Value($0) }))
+        identifiers.append(PersistentIdentifier(table: table, key: key.map { Value($0) }))
     }
 }

@@ -1,3 +1,5 @@
+import AnnalsCore
+import AnnalsStore
 public import GRDB
 
 /// Updates all rows that a request selects, in one transaction and without reading them into memory.
@@ -9,7 +11,8 @@ public import GRDB
 ///     }
 ///     let result = try await store.execute(request, author: "prices")
 ///
-/// It corresponds to Core Data's `NSBatchUpdateRequest`; observers and history see every row.
+/// It corresponds to Core Data's `NSBatchUpdateRequest`; observers and history see every row. With the result type
+/// `identifiers` the rows are read before they are written, and the result has only rows whose values are different now.
 public struct BatchUpdateRequest<Record: TableRecord>: Sendable {
     public var resultType: BatchResultType
     private let assignments: @Sendable () -> [ColumnAssignment]
@@ -36,11 +39,31 @@ public struct BatchUpdateRequest<Record: TableRecord>: Sendable {
         let selected = try selection(Record.all()).forWriting(db)
         // SQLite keeps the rows that a RETURNING clause gives in memory until the statement is done.
         if resultType == .count { return BatchResult(count: try selected.updateAll(db, assignments)) }
+        let table = Record.databaseTableName
+        let columns = try db.primaryKey(table).columns
+        let all = columns.map { Column($0) as any SQLSelectable } + [AllColumns()]
+        var stored: [[DatabaseValue]: RowDigest] = [:]
+        let before = try GRDB.Row.fetchCursor(db, selected.select(all))
+        while let row = try before.next() { stored[Array(row.databaseValues.prefix(columns.count))] = RowDigest(row) }
         var result = BatchResult()
-        let key = try db.primaryKey(Record.databaseTableName).columns.map { Column($0) }
-        let statement = try selected.updateAndFetchStatement(db, assignments, selection: key)
-        let rows = try GRDB.Row.fetchCursor(statement)
-        while let row = try rows.next() { result.note(row, of: Record.databaseTableName, resultType) }
+        let after = try GRDB.Row.fetchCursor(selected.updateAndFetchStatement(db, assignments, selection: all))
+        while let row = try after.next() {
+            let key = Array(row.databaseValues.prefix(columns.count))
+            guard stored[key] != RowDigest(row) else { continue }
+            result.note(key, of: table, resultType)
+        }
         return result
+    }
+}
+
+/// Stands for a row's values, in a few bytes.
+private struct RowDigest: Equatable {
+    private let hash: Int
+
+    init(_ row: GRDB.Row) {
+        var hasher = Hasher()
+        // As stored: SQLite finds 1 and 1.0 equal.
+        for value in row.databaseValues { hasher.combine(Value(value)) }
+        hash = hasher.finalize()
     }
 }

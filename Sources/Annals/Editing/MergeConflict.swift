@@ -50,7 +50,7 @@ public struct ConstraintConflict: Sendable {
 
     public let kind: Kind
     public let table: String
-    /// The row that was to be saved; nil if SQLite refused a statement of the app.
+    /// The row that was to be saved; nil if SQLite refused a statement of the app and did not say for which row.
     public let identifier: PersistentIdentifier?
     /// The name or expression of a CHECK, the parent table of a foreign key, the message of a trigger, or the name of an index
     /// over expressions.

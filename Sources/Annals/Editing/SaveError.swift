@@ -29,10 +29,12 @@ public enum SaveError: Error, Sendable {
 extension AnnalsError {
     /// Why a save or a write was refused, in a form that a caller can switch on; nil for every other error.
     ///
-    /// For a plain `store.write`, a constraint is described only by its name, table and columns, because SQLite reports no more.
+    /// For a plain `store.write` or a batch, a constraint is described only by its name, table and columns, because SQLite reports no
+    /// more. A refused foreign key also has the row and, for a delete, the rows that refer to it, if the table has history.
     public var saveError: SaveError? {
         if let error = underlying as? SaveError { return error }
         if code == .busy { return .busy }
+        if let refused = underlying as? RefusedReference { return .constraints([refused.conflict]) }
         guard code == .constraint, let error = underlying as? DatabaseError else { return nil }
         return Refused(error).map { .constraints([$0.conflict]) }
     }
@@ -124,5 +126,14 @@ struct Refused {
     var conflict: ConstraintConflict {
         ConstraintConflict(
             kind: kind, table: table, identifier: nil, name: name, columns: columns, values: [:], mine: nil, others: [])
+    }
+}
+
+extension RefusedReference {
+    fileprivate var conflict: ConstraintConflict {
+        ConstraintConflict(
+            kind: .foreignKey, table: row.table, identifier: row, name: other, columns: columns,
+            values: Dictionary(zip(columns, values.map(\.databaseValue)), uniquingKeysWith: { $1 }), mine: nil,
+            others: children.map { StoredRow($0.table, $0.row) })
     }
 }

@@ -19,6 +19,8 @@ import Synchronization
 /// The request must be ordered. Rows that the ordering finds equal are ordered by primary key. The rows of a section should
 /// follow each other; those that do not are moved to the position of the section's first row.
 ///
+/// A row that cannot be decoded ends the list with its error, unless the app asks for `skippingUndecodableRows()`.
+///
 /// Each iteration is a separate list, for one task. For a plain request of one table, a refresh reads only the keys and the
 /// changed rows.
 public struct FetchedResults<SectionID: Hashable & Sendable, Item: FetchableRecord & Identifiable & Sendable>: AsyncSequence, Sendable
@@ -29,6 +31,7 @@ where Item.ID: Hashable & Sendable {
     let request: QueryInterfaceRequest<Item>
     let store: Store
     let section: @Sendable (Item) -> SectionID
+    var skipsUndecodableRows = false
 
     public init(
         _ request: QueryInterfaceRequest<Item>, in store: Store, sectionBy section: @escaping @Sendable (Item) -> SectionID
@@ -45,6 +48,15 @@ where Item.ID: Hashable & Sendable {
 
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(results: self) }
 
+    /// The same list, which leaves out a row that cannot be decoded, for example because another version of the app wrote a value that
+    /// this one does not know. `undecodableRows` of a snapshot has these rows and their errors. A row returns to the list with the
+    /// commit that makes it decodable.
+    public func skippingUndecodableRows() -> Self {
+        var copy = self
+        copy.skipsUndecodableRows = true
+        return copy
+    }
+
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let results: FetchedResults
         /// Changed in place, because a copy of a long list would take most of a refresh.
@@ -59,7 +71,7 @@ where Item.ID: Hashable & Sendable {
         ///
         /// - Throws: `AnnalsError`: `usage` for a request that is not ordered, does not select its key, returns a row twice or
         ///   names a column that does not exist; `notTracked` if no table that it reads has history; `usage` if the store is
-        ///   closed.
+        ///   closed. The error of decoding a row, unless such rows are skipped.
         public mutating func next() async throws -> Element? {
             do {
                 if commits == nil {
@@ -72,8 +84,6 @@ where Item.ID: Hashable & Sendable {
                 }
                 return nil
             } catch is CancellationError {
-                return nil
-            } catch let error as AnnalsError where error.code == .cancelled {
                 return nil
             }
         }
@@ -105,7 +115,10 @@ where Item.ID: Hashable & Sendable {
             while true {
                 do {
                     return try await results.store.read { [results, state] db in
-                        try state.list.withLock { try $0.refresh(results.request, results.store, db, section: results.section) }
+                        try state.list.withLock {
+                            try $0.refresh(
+                                results.request, results.store, db, section: results.section, skips: results.skipsUndecodableRows)
+                        }
                     }
                 } catch let error as AnnalsError where error.isRetryable {
                     try await ContinuousClock().sleep(for: ListLimits.pauseWhenBusy)

@@ -1,5 +1,11 @@
 import AnnalsStore
 
+/// A row of a list that could not be decoded.
+public struct UndecodableRow: Sendable {
+    public let identifier: PersistentIdentifier
+    public let error: any Error
+}
+
 /// A list at one moment: its sections, its items in order, and the changes since the snapshot before.
 ///
 ///     let animation = snapshot.difference(from: shown)
@@ -13,6 +19,8 @@ where Item.ID: Hashable & Sendable {
     public internal(set) var itemIdentifiers: [Item.ID] = []
     /// Items that the snapshot before also had, with other values now, whether they moved or not.
     public internal(set) var reconfiguredItemIdentifiers: Set<Item.ID> = []
+    /// The rows that could not be decoded and are not in the list; empty unless the list skips them.
+    public internal(set) var undecodableRows: [UndecodableRow] = []
     /// The point of history of this snapshot. Later transactions are not in it.
     public internal(set) var token: HistoryToken
     /// 1 for the first snapshot of an iteration, and one more for each further snapshot.

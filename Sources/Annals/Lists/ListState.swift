@@ -21,6 +21,10 @@ where Item.ID: Hashable & Sendable {
     private(set) var snapshot: Snapshot?
     private var keys: [RowKey] = []
     private var entries: [RowKey: Entry] = [:]
+    /// The rows that are left out because they could not be decoded.
+    private var failures: [RowKey: (content: RowContent, error: any Error)] = [:]
+    /// Whether such rows are left out. Otherwise the error is thrown.
+    private var skips = false
     /// Whether the request prefetches rows of other tables in separate queries; nil until a row was read. The request does not
     /// say which tables these are, so any change may concern the list.
     private var isPrefetching: Bool?
@@ -29,8 +33,9 @@ where Item.ID: Hashable & Sendable {
     ///
     /// - Returns: whether there is a new snapshot.
     mutating func refresh(
-        _ request: QueryInterfaceRequest<Item>, _ store: Store, _ db: Database, section: (Item) -> SectionID
+        _ request: QueryInterfaceRequest<Item>, _ store: Store, _ db: Database, section: (Item) -> SectionID, skips: Bool = false
     ) throws -> Bool {
+        self.skips = skips
         let list = try ListRequest(request, db)
         let tables = try ListTables(list.region, db)
         let isAny = isPrefetching ?? false || tables.haveUntracked
@@ -40,7 +45,7 @@ where Item.ID: Hashable & Sendable {
         guard let old = snapshot else {
             try tables.check(list.table)
             _ = try readAll(list, db, section)
-            snapshot = try compose(committed.token, changed: [], [:])
+            snapshot = try compose(committed.token, list.table, changed: [], [:])
             return true
         }
         if committed.rows?.isEmpty ?? false {
@@ -64,7 +69,7 @@ where Item.ID: Hashable & Sendable {
         for (before, row) in zip(calledBefore, renumbered) {
             if let before, let now = entries[RowKey(row.new.key.map(\.databaseValue))] { renamed[before] = now.id }
         }
-        snapshot = try compose(committed.token, after: old, changed: changed, renamed)
+        snapshot = try compose(committed.token, list.table, after: old, changed: changed, renamed)
         return true
     }
 
@@ -81,10 +86,10 @@ where Item.ID: Hashable & Sendable {
         let suffix = zip(keys.dropFirst(prefix).reversed(), now.dropFirst(prefix).reversed()).prefix { $0 == $1 }.count
         var gone = Set(keys[prefix..<keys.count - suffix])
         for key in now[prefix..<now.count - suffix] where gone.remove(key) == nil { wanted.insert(key) }
-        for key in gone { entries[key] = nil }
+        forget(gone)
         for row in touched {
             let key = RowKey(row.key.map(\.databaseValue))
-            if entries[key] != nil { wanted.insert(key) }
+            if entries[key] != nil || failures[key] != nil { wanted.insert(key) }
         }
         var changed: Set<RowKey> = []
         for key in wanted {
@@ -114,7 +119,7 @@ where Item.ID: Hashable & Sendable {
             now.append(key)
             if try take(row, key, section) { changed.insert(key) }
         }
-        for key in gone { entries[key] = nil }
+        forget(gone)
         if let first = rows.first { isPrefetching = !first.prefetchedRows.isEmpty }
         keys = now
         return changed
@@ -123,11 +128,23 @@ where Item.ID: Hashable & Sendable {
     /// Decodes a row if it is new or differs. Returns whether it did.
     private mutating func take(_ row: Row, _ key: RowKey, _ section: (Item) -> SectionID) throws -> Bool {
         let content = RowContent(row)
-        guard entries[key]?.content != content else { return false }
-        let item = try Item(row: row)
+        guard (entries[key]?.content ?? failures[key]?.content) != content else { return false }
+        let item: Item
+        do {
+            item = try Item(row: row)
+        } catch  where skips {
+            entries[key] = nil
+            failures[key] = (content, error)
+            return true
+        }
+        failures[key] = nil
         entries[key] = Entry(content: content, id: item.id, section: section(item))
         decoded.append(item)
         return true
+    }
+
+    private mutating func forget(_ gone: Set<RowKey>) {
+        for key in gone { (entries[key], failures[key]) = (nil, nil) }
     }
 
     /// Items decoded since the last snapshot.
@@ -136,11 +153,18 @@ where Item.ID: Hashable & Sendable {
     // MARK: Composing
 
     private mutating func compose(
-        _ token: HistoryToken, after old: Snapshot? = nil, changed: Set<RowKey>, _ renamed: [Item.ID: Item.ID]
+        _ token: HistoryToken, _ table: String, after old: Snapshot? = nil, changed: Set<RowKey>, _ renamed: [Item.ID: Item.ID]
     ) throws -> Snapshot {
         var new = Snapshot(token: token)
         new.number = (old?.number ?? 0) + 1
         arrange(&new)
+        if !failures.isEmpty {
+            new.undecodableRows = keys.compactMap { key in
+                guard let failure = failures[key] else { return nil }
+                let identifier = PersistentIdentifier(table: table, key: key.values.map { Value($0) })
+                return UndecodableRow(identifier: identifier, error: failure.error)
+            }
+        }
         new.items = old?.items ?? [:]
         for item in decoded { new.items[item.id] = item }
         decoded = []

@@ -38,13 +38,13 @@ extension GRDB.TableDefinition {
     ///   - name: the name of the reference, from which the column gets its name.
     ///   - table: the other table; by default the one with the name of the reference.
     ///   - deleteRule: what happens to the row when its parent is deleted.
-    ///   - isRequired: whether every row must refer to a parent. It cannot be combined with `nullify`.
+    ///   - isRequired: whether every row must refer to a parent. With `nullify`, SQLite then refuses to delete a parent that has
+    ///     rows.
     ///   - isIndexed: whether the column gets an index. Deletes in the other table search for references, and an index speeds
     ///     that up.
     public func belongsTo(
         _ name: String, inTable table: String? = nil, deleteRule: DeleteRule, isRequired: Bool = false, isIndexed: Bool = true
     ) {
-        precondition(!(isRequired && deleteRule == .nullify), "a required reference cannot have the delete rule nullify")
         if deleteRule == .noAction {
             let column = column("\(name)Id")
             if isRequired { column.notNull() }

@@ -178,7 +178,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
                             report.console.sink.flush()
                         }
                         return nil
-                    } catch let error as AnnalsError where error.code != .cancelled && !isAlone {
+                    } catch let error as AnnalsError where !isAlone {
                         let named = SyncRound.naming(member.path, error)
                         show(named, report.console)
                         return named

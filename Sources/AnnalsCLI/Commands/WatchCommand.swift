@@ -53,7 +53,7 @@ struct WatchCommand: AsyncParsableCommand, GoesOnUntilStopped {
                 console.sink.flush()
                 if console.isClosed { return }
             }
-        } catch let error as AnnalsError where error.code == .cancelled {
+        } catch is CancellationError {
             return
         }
     }
@@ -62,7 +62,7 @@ struct WatchCommand: AsyncParsableCommand, GoesOnUntilStopped {
     private func record(_ store: Store) async throws {
         do {
             for try await _ in store.remoteChanges(after: try await store.latestToken()) {}
-        } catch let error as AnnalsError where error.code == .cancelled {
+        } catch is CancellationError {
             return
         }
     }

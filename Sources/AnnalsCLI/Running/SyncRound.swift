@@ -58,7 +58,7 @@ enum SyncRound {
     private static func exchange(_ member: Member, _ direction: SyncDirection) async throws -> Result<SyncAgent.Summary, AnnalsError> {
         do {
             return .success(try await member.agent.sync(direction))
-        } catch let error as AnnalsError where error.code != .cancelled {
+        } catch let error as AnnalsError {
             return .failure(naming(member.path, error))
         }
     }

@@ -58,7 +58,7 @@ package final class CommitWatcher: Sendable {
         do {
             version = try DataVersion(path: path)
         } catch {
-            throw StoreError.translate(error, operation: "watch", path: path)
+            throw StoreError.thrown(error, operation: "watch", path: path)
         }
         let signal = signal
         reports = hearsReports ? FileReports(databasePath: path) { signal.raise() } : nil

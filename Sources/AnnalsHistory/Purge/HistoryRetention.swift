@@ -1,3 +1,5 @@
+import AnnalsCore
+
 /// How much history a store keeps. A purge never deletes what a live consumer has not read, or what the agent has not pushed.
 ///
 ///     try await store.setRetention(.days(90))
@@ -26,7 +28,8 @@ public struct HistoryRetention: Hashable, Codable, Sendable {
 
     /// Deletes what is older than this number of days. The default of a joined store is 30 days.
     public static func days(_ count: Int) -> HistoryRetention {
-        untilConsumed.keepingAtLeast(.seconds(count * 86_400))
+        let (seconds, overflow) = Int64(count).multipliedReportingOverflow(by: 86_400)
+        return untilConsumed.keepingAtLeast(.seconds(overflow ? (count < 0 ? 0 : .max) : seconds))
     }
 
     /// Deletes only transactions older than this.
@@ -37,12 +40,19 @@ public struct HistoryRetention: Hashable, Codable, Sendable {
     }
 
     /// Deletes only if history takes more than this share of the file, between 0 and 1, and only until the share is reached. The
-    /// share is estimated from samples of the raw changes.
+    /// share is estimated from samples of the raw changes. Any other number is refused (`usage`) when the retention is used.
     public func whenHistoryFraction(ofStoreExceeds fraction: Double) -> Self {
-        precondition((0...1).contains(fraction), "a share must be between 0 and 1")
         var copy = self
         copy.fraction = fraction
         return copy
+    }
+
+    /// - Throws: `AnnalsError` with code `usage` if the share is not between 0 and 1.
+    package func check() throws {
+        guard let fraction, !(0...1).contains(fraction) else { return }
+        throw AnnalsError(
+            .usage, operation: "purge", "history's share of the file must be between 0 and 1, and is \(fraction)",
+            hint: "0.5 is one half")
     }
 }
 

@@ -30,6 +30,7 @@ package struct PurgePlan {
             number = try bounds.number(before: moment, db)
             conflictsBefore = moment
         case .retention(let retention):
+            try retention.check()
             number = try Self.number(retention, db, bounds, now)
             conflictsBefore = retention.keepsAll ? nil : retention.minimumAge.map { now - $0.wholeMilliseconds }
         }

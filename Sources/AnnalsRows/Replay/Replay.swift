@@ -55,10 +55,10 @@ public enum Replay {
             return outcome
         } catch let error as DatabaseError where isFilling {
             file.discard()
-            throw file.writingFailure(error) ?? StoreError.translate(error, operation: "replay", path: db.mainFile)
+            throw file.writingFailure(error) ?? StoreError.thrown(error, operation: "replay", path: db.mainFile)
         } catch {
             file.discard()
-            throw StoreError.translate(error, operation: "replay", path: db.mainFile)
+            throw StoreError.thrown(error, operation: "replay", path: db.mainFile)
         }
     }
 

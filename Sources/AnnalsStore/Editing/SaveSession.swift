@@ -6,7 +6,6 @@ import AnnalsRows
 package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
-import GRDBSQLite
 
 /// What saving edited rows needs from a store: the stored rows, the merge rules, and conflicting rows.
 ///
@@ -110,12 +109,7 @@ package final class SaveSession {
     }
 
     /// Whether a deferred foreign key is violated; SQLite checks it only at COMMIT.
-    package var hasBrokenForeignKeys: Bool {
-        var current: CInt = 0
-        var highest: CInt = 0
-        let code = sqlite3_db_status(db.sqliteConnection, SQLITE_DBSTATUS_DEFERRED_FKS, &current, &highest, 0)
-        return code == SQLITE_OK && current != 0
-    }
+    package var hasBrokenForeignKeys: Bool { DeferredForeignKeys.areBroken(db) }
 }
 
 extension Store {

@@ -35,7 +35,7 @@ public struct HistoryTransactions: AsyncSequence, Sendable {
             (self.store, self.request, self.pageSize, self.left) = (store, request, pageSize, left)
         }
 
-        /// - Throws: `AnnalsError`; `tokenExpired` also if the next pages were purged meanwhile.
+        /// - Throws: `AnnalsError`; `tokenExpired` also if the next pages were purged meanwhile; `usage` for a page size below 1.
         public mutating func next() async throws -> HistoryTransaction? {
             if page.isEmpty { try await fetch() }
             return page.popFirst()
@@ -43,6 +43,9 @@ public struct HistoryTransactions: AsyncSequence, Sendable {
 
         private mutating func fetch() async throws {
             guard left > 0 else { return }
+            guard pageSize > 0 else {
+                throw AnnalsError(.usage, operation: "history", "the page size must be at least 1, and is \(pageSize)")
+            }
             if !isRecorded { try await store.recordExternalChanges() }
             isRecorded = true
             let count = Swift.min(left, pageSize)
@@ -61,10 +64,9 @@ public struct HistoryTransactions: AsyncSequence, Sendable {
 }
 
 extension Store {
-    /// The transactions of a request, in pages of this size.
+    /// The transactions of a request, in pages of this size, which must be at least 1.
     public func history(_ request: HistoryRequest = HistoryRequest(), pageSize: Int = 256) -> HistoryTransactions {
-        precondition(pageSize > 0, "the page size must be at least 1")
-        return HistoryTransactions(store: self, request: request, pageSize: pageSize)
+        HistoryTransactions(store: self, request: request, pageSize: pageSize)
     }
 
     /// The number of transactions that a request finds. Records writes of other programs first.

@@ -90,8 +90,6 @@ public struct RemoteChanges: AsyncSequence, Sendable {
                 }
             } catch is CancellationError {
                 return nil
-            } catch let error as AnnalsError where error.code == .cancelled {
-                return nil
             }
         }
 

@@ -25,7 +25,7 @@ extension Store {
         try passingCallersErrors("write") {
             try database.writeWithoutTransaction { db in
                 try inManagedTransaction(db, author: author, contextName: contextName) { db in
-                    try ClosureError.passing { try updates(db) }
+                    try RefusedReference.naming(db, schema) { db in try ClosureError.passing { try updates(db) } }
                 }.value
             }
         }

@@ -76,12 +76,15 @@ extension Store {
     }
 
     /// Sets the store's retention, which every sync applies from then on; nil restores the default.
+    ///
+    /// - Throws: `AnnalsError` with code `notTracked`; `usage` if the retention has a share that is not between 0 and 1.
     public func setRetention(_ retention: HistoryRetention?) async throws { try await replaceRetention(by: retention) }
 
     /// Sets the store's retention, and returns the one that applied before, and whether it had been set.
     @discardableResult
     package func replaceRetention(by retention: HistoryRetention?) async throws -> (before: HistoryRetention, wasSet: Bool) {
-        try await managed("purge") { db, _ in
+        try retention?.check()
+        return try await managed("purge") { db, _ in
             try Self.requireHistory(db)
             let before = try (Retention.load(db), Retention.own(db) != nil)
             try Retention.save(retention, db)

@@ -85,9 +85,9 @@ extension Store {
     public func write<T: Sendable>(
         author: String? = nil, contextName: String? = nil, _ updates: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await managed("write") { db, step in
+        try await managed("write") { [schema] db, step in
             try TransactionRecorder.managedWrite(db, author: author, contextName: contextName, step.environment) { db in
-                try ClosureError.passing { try updates(db) }
+                try RefusedReference.naming(db, schema) { db in try ClosureError.passing { try updates(db) } }
             }.value
         }
     }
@@ -96,10 +96,10 @@ extension Store {
     public func transaction<T: Sendable>(
         author: String? = nil, contextName: String? = nil, _ updates: @escaping @Sendable (Database) throws -> T
     ) async throws -> (value: T, token: HistoryToken?) {
-        try await managed("write") { db, step in
+        try await managed("write") { [schema] db, step in
             let (value, number) = try TransactionRecorder.managedWrite(db, author: author, contextName: contextName, step.environment) {
                 db in
-                try ClosureError.passing { try updates(db) }
+                try RefusedReference.naming(db, schema) { db in try ClosureError.passing { try updates(db) } }
             }
             return (value, try number.map { _ in try HistoryBounds(db).latest })
         }

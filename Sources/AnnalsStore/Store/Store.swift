@@ -125,7 +125,7 @@ public final class Store: Sendable {
             }
             try database.writeWithoutTransaction { [otherCommits] db in try otherCommits.look(db) }
         } catch {
-            throw StoreError.translate(error, operation: "open", path: path)
+            throw StoreError.thrown(error, operation: "open", path: path)
         }
         try checkFormat()
         try prepare()
@@ -143,7 +143,7 @@ public final class Store: Sendable {
         do {
             database = try DatabaseQueue(named: name, configuration: configuration.connectionOptions(busyTimeout))
         } catch {
-            throw StoreError.translate(error, operation: "open", path: path)
+            throw StoreError.thrown(error, operation: "open", path: path)
         }
         try prepare()
     }
@@ -190,7 +190,7 @@ public final class Store: Sendable {
             let damaged = try? database.writeWithoutTransaction { db in try FullTextIndexes.damaged(db) }
             throw StoreError.corruptIndex(damaged ?? [], error, operation: operation)
         } catch {
-            throw StoreError.translate(error, operation: operation, path: path)
+            throw StoreError.thrown(error, operation: operation, path: path)
         }
     }
 
@@ -206,7 +206,7 @@ public final class Store: Sendable {
             throw StoreError.corruptIndex(damaged ?? [], error, operation: operation)
         } catch {
             schema.forgetRolledBack()
-            throw StoreError.translate(error, operation: operation, path: path)
+            throw StoreError.thrown(error, operation: operation, path: path)
         }
     }
 

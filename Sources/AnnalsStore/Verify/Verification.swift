@@ -73,7 +73,7 @@ package enum Verification {
             let isOfProgram = StoreError.isAboutMissingName(error)
             let error = StoreError.translate(error, operation: "verify", path: db.mainFile)
             if isOfProgram { return findings + [Finding(.integrity, "history cannot be compared with the rows here: \(error.message)")] }
-            guard damage else { throw error }
+            guard damage else { throw error.code == .cancelled ? CancellationError() : error }
             return findings + [Finding(.history, error.message)]
         }
     }

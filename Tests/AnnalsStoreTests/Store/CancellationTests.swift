@@ -67,7 +67,7 @@ struct CancellationTests {
         let outcome = await canceller.run { [store, start, path = file.path] in
             _ = try await store.replay(to: start, output: path + "-cancelled") { _, _ in canceller.cancel() }
         }
-        #expect(throws: AnnalsError.self) { try outcome.get() }
+        #expect(throws: CancellationError.self) { try outcome.get() }
         #expect(!FileManager.default.fileExists(atPath: file.path + "-cancelled"))
         try await expectUsable()
     }
@@ -84,7 +84,7 @@ struct CancellationTests {
                 }
             }
         }
-        #expect { try outcome.get() } throws: { $0 is CancellationError || ($0 as? AnnalsError)?.code == .cancelled }
+        #expect(throws: CancellationError.self) { try outcome.get() }
         try await expectUsable()
     }
 

@@ -46,6 +46,44 @@ struct BatchTests {
         try await store.read { db in try String.fetchAll(db, sql: "SELECT name || ' ' || age FROM person ORDER BY id") }
     }
 
+    @Test("name only rows whose values are different now")
+    func unchanged() async throws {
+        let store = try await store()
+        try await store.execute(BatchInsertRequest(people("ada", "bob", "cleo")))
+        try await store.write { db in try db.execute(sql: "UPDATE person SET age = 30 WHERE name = 'bob'") }
+        let request = BatchUpdateRequest(Guest.self, resultType: .identifiers) { [Column("age").set(to: 30)] }
+        let result = try await store.execute(request)
+        #expect(result.identifiers.map(\.key) == [[.integer(1)], [.integer(3)]] && result.count == 2)
+        let again = try await store.execute(request)
+        #expect(again.identifiers.isEmpty && again.count == 0)
+        // Row 3 gets the key of a row that is not selected, and the values stay with the old key.
+        let moved = BatchUpdateRequest(Guest.self, resultType: .identifiers) {
+            [Column("id").set(to: 9)]
+        } where: {
+            $0.filter(key: 3)
+        }
+        #expect(try await store.execute(moved).identifiers.map(\.key) == [[.integer(9)]])
+        let limited = BatchUpdateRequest(Guest.self, resultType: .identifiers) {
+            [Column("age").set(to: 31)]
+        } where: {
+            $0.order(Column("id")).limit(1)
+        }
+        #expect(try await store.execute(limited).identifiers.map(\.key) == [[.integer(1)]])
+    }
+
+    @Test("write a value that only its column's collation finds equal")
+    func collated() async throws {
+        let store = try Store(inMemory: nil)
+        try await store.write { db in
+            try db.execute(sql: "CREATE TABLE person(id INTEGER PRIMARY KEY, email TEXT UNIQUE, name TEXT COLLATE NOCASE, age INTEGER)")
+        }
+        try await store.track(.all)
+        try await store.execute(BatchInsertRequest([Guest(email: "a@example.org", name: "ada")]))
+        let upsert = BatchInsertRequest([Guest(email: "a@example.org", name: "Ada")], onConflict: .update(["name"], of: ["email"]))
+        #expect(try await store.execute(upsert).count == 1)
+        #expect(try await all(store) == ["Ada 0"])
+    }
+
     @Test("insert as one transaction of history with its author, and say how many, which and where history stands")
     func insert() async throws {
         let store = try await store()

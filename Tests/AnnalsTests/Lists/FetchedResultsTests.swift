@@ -40,6 +40,35 @@ struct FetchedResultsTests {
         #expect(fourth.difference(from: third).inferringMoves().insertions.count == 1)
     }
 
+    @Test("goes on without a row that cannot be decoded, if the app says so", arguments: [false, true])
+    func undecodable(readsAll: Bool) async throws {
+        let store = try await TodoStore.inMemory()
+        try await insert(store, "a", "b", "c")
+        try await store.write { db in try db.execute(sql: "UPDATE todo SET rank = 'high' WHERE title = 'b'") }
+        // A request with a join is read as a whole.
+        let request = TodoItem.order(Column("title"))
+        let list = FetchedResults(readsAll ? request.joining(optional: TodoItem.project) : request, in: store)
+        await #expect(throws: (any Error).self) { for try await _ in list { break } }
+
+        var snapshots = list.skippingUndecodableRows().makeAsyncIterator()
+        let first = try #require(await snapshots.next())
+        #expect(first.allItems.map(\.title) == ["a", "c"])
+        #expect(first.undecodableRows.map(\.identifier) == [PersistentIdentifier(table: "todo", key: [.integer(2)])])
+
+        try await store.write { db in try db.execute(sql: "UPDATE todo SET rank = 'low' WHERE title = 'c'") }
+        let second = try #require(await snapshots.next())
+        #expect(second.allItems.map(\.title) == ["a"] && second.undecodableRows.count == 2)
+
+        try await store.write { db in try db.execute(sql: "UPDATE todo SET rank = 5 WHERE title = 'b'") }
+        let third = try #require(await snapshots.next())
+        #expect(third.allItems.map(\.title) == ["a", "b"] && third[2]?.rank == 5)
+        #expect(third.undecodableRows.map(\.identifier.key) == [[.integer(3)]])
+
+        try await store.write { db in try db.execute(sql: "DELETE FROM todo WHERE title = 'c'") }
+        let fourth = try #require(await snapshots.next())
+        #expect(fourth.undecodableRows.isEmpty && fourth.count == 2)
+    }
+
     @Test("has no snapshot for what changes nothing in it: other tables, columns that it does not select, rolled back work")
     func quiet() async throws {
         struct Title: Codable, Identifiable, FetchableRecord, TableRecord, Sendable {

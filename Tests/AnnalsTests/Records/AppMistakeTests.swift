@@ -77,6 +77,30 @@ private struct Nowhere: CompositeRecord, Equatable {
         await usage("the page size must be at least 1") { _ = try await store.page(Item.query, size: 0) }
     }
 
+    @Test func `a page of history, and a share of the file, are checked`() async throws {
+        let store = try await store()
+        await usage("the page size must be at least 1, and is 0") { for try await _ in store.history(pageSize: 0) {} }
+        let half = HistoryRetention.untilConsumed.whenHistoryFraction(ofStoreExceeds: 50)
+        await usage("must be between 0 and 1, and is 50.0") { try await store.setRetention(half) }
+        await usage("must be between 0 and 1, and is 50.0") { _ = try await store.purge(half) }
+        #expect(try await store.purge(.days(.max)).transactions == 0)
+        #expect(try await store.purge(.untilConsumed.keepingAtLeast(.seconds(Int64.max))).transactions == 0)
+    }
+
+    @Test func `a cancelled call throws CancellationError`() async throws {
+        let store = try await store()
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            _ = try await store.read { db in try Item.fetchCount(db) }
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+        let writing = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            try await store.write { db in try db.execute(sql: "DELETE FROM item") }
+        }
+        await #expect(throws: CancellationError.self) { try await writing.value }
+    }
+
     @Test func `a page mark belongs to one query`() async throws {
         let store = try await store()
         try await store.write { db in for name in ["a", "b", "c"] { try Item(name: name).insert(in: db) } }

@@ -37,6 +37,16 @@ struct DeleteRuleTests {
         }
     }
 
+    @Test("nullify of a required reference refuses the delete")
+    func requiredNullify() async throws {
+        let store = try await store(.nullify, isRequired: true)
+        let error = await #expect(throws: AnnalsError.self) {
+            try await store.write { db in try db.execute(sql: "DELETE FROM customer") }
+        }
+        #expect(error?.code == .constraint)
+        #expect(try await invoices(store) == [1])
+    }
+
     @Test("deny is checked at commit: a row goes with what refers to it in any order, and not without")
     func deny() async throws {
         let store = try await store(.deny, isRequired: true)

@@ -66,7 +66,7 @@ public struct StagedMigrationManager: Sendable {
         } catch  where ClosureError.isIn(error) {
             throw ClosureError.of(error)
         } catch {
-            throw StoreError.translate(error, operation: "migrate", path: ":memory:")
+            throw StoreError.thrown(error, operation: "migrate", path: ":memory:")
         }
         versions = outlines.map(\.version)
         guard let newest = outlines.last else { throw refused("there is no version to migrate to") }
