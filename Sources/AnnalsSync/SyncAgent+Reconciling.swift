@@ -83,7 +83,7 @@ extension SyncAgent {
     private static var tooOld: AnnalsError {
         AnnalsError(
             .expired, operation: "sync",
-            "another program rebuilt a table, and the relay no longer has the rows that are needed to find its changes",
+            "a table was rebuilt, and the relay no longer has the rows that are needed to find its changes",
             hint: "Call leave(force: true), and join again with existing: .sameKey",
             commandHint: "Run annals leave --force and annals join --existing same-key")
     }

@@ -29,7 +29,7 @@ struct PurgeCommand: AsyncParsableCommand {
     var before: String?
     @Option(
         help: ArgumentHelp(
-            "Drop transactions that are older: 5m, 12h, 30d, 8w. With --remember also all or default.", valueName: "duration"))
+            "Drop transactions that are older: 5m (minutes), 12h, 30d, 8w. With --remember also all or default.", valueName: "duration"))
     var keep: KeptHistory?
     @Option(help: ArgumentHelp("Drop only until history takes no more than this share of the file.", valueName: "percent"))
     var share: Share?

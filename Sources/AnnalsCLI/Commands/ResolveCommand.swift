@@ -46,7 +46,11 @@ struct ResolveCommand: AsyncParsableCommand {
             switch settlement {
             case .changed: ("changed", "conflict \(id) is resolved; the next sync carries it to the other replicas")
             case .agreed: ("agreed", "conflict \(id) is resolved; the row had these values already")
-            case .nothingToDo: ("nothingToDo", "conflict \(id) was resolved before, and the row has these values; nothing was changed")
+            case .nothingToDo:
+                (
+                    "nothingToDo",
+                    "conflict \(id) was resolved before, and the row has these values; nothing was changed. --again moves the mark"
+                )
             }
         var number: Int64?
         if case .changed(let made) = settlement { number = made }

@@ -156,7 +156,8 @@ struct DemoStory: Sendable {
 
     private func showHistory(_ shop: DemoSide, after token: HistoryToken) async throws {
         heading("The shop's history since the clone, with old and new values")
-        let print = HistoryPrint(console: console, json: false, values: true, indent: "   ")
+        let print = try await HistoryPrint(
+            console: console, json: false, values: true, replicas: shop.store.replicaNames(), indent: "   ")
         _ = try await HistoryPages(store: shop.store, request: HistoryRequest(after: token)).print(with: print)
     }
 

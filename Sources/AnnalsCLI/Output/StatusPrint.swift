@@ -13,8 +13,11 @@ enum StatusPrint {
         var count: Int
     }
 
+    private static func names(_ names: [String]) -> JSON { .array(names.map { .text($0) }) }
+
     static func json(_ store: String, _ status: StoreStatus, _ violations: [Violation], _ nullKeys: [RowsWithNullKey]) -> JSON {
         let replica = status.replica
+        let lacking = status.missingSchema.filter { !status.waitingSchema.contains($0) }
         let json: JSON = .object([
             "store": .text(store), "tracked": .array(status.tracked.map { .text($0) }),
             "untracked": .array(status.untracked.map { .text($0) }), "untrackedReferences": untrackedReferences(status),
@@ -34,7 +37,8 @@ enum StatusPrint {
             "unresolvedConflicts": .integer(status.unresolvedConflicts), "rowsInDoubt": .bool(status.areRowsUnverified),
             "joinUnfinished": .bool(status.isJoinUnfinished),
             "schemaVersion": replica == nil ? .null : .integer(status.schemaVersion),
-            "lacking": .array(status.missingSchema.map { .text($0) }), "removedColumns": .array(status.removedColumns.map { .text($0) }),
+            "lacking": names(lacking), "waiting": names(status.waitingSchema),
+            "removedColumns": .array(status.removedColumns.map { .text($0) }),
             "removedTables": .array(status.removedTables.map { .text($0) }),
             "waitingForMigration": .bool(status.isWaitingForMigration), "syncProblem": syncProblem(status),
             "trackingBytes": .integer(status.trackingBytes),
@@ -95,7 +99,7 @@ enum StatusPrint {
             ("keeps", "\(retention(status.retention))\(share(status.historyShare))\(tracking(status))"),
         ]
         for table in status.incomplete {
-            let why = "another program rebuilt it or wrote to it without capture, and its rows before that are not known"
+            let why = "it was rebuilt, or written without capture, and its rows before that are not known"
             facts.append(("incomplete", "\(PrintableText.of(table.table)) before transaction \(table.before): \(why)"))
         }
         if let text = status.external.flatMap({ line($0, of: status.transactions) }) { facts.insert(("external", text), at: 2) }
@@ -106,13 +110,17 @@ enum StatusPrint {
             facts.append(("outbox", status.outbox == 0 ? "empty" : "\(Count.of(status.outbox, "transaction")) to be sent"))
             if status.schemaVersion > 1 || !status.missingSchema.isEmpty {
                 let isHere = { name in status.untracked.contains { $0.isSameIdentifier(as: name) } }
-                let untracked = status.missingSchema.filter(isHere).map(PrintableText.of).joined(separator: ", ")
-                let lacks = status.missingSchema.filter { !isHere($0) }.map(PrintableText.of).joined(separator: ", ")
+                func names(_ isShown: (String) -> Bool) -> String {
+                    status.missingSchema.filter(isShown).map(PrintableText.of).joined(separator: ", ")
+                }
+                let (untracked, waiting) = (names(isHere), names(status.waitingSchema.contains))
+                let lacks = names { !isHere($0) && !status.waitingSchema.contains($0) }
                 facts.append(
                     (
                         "schema",
                         "version \(status.schemaVersion)"
                             + (lacks.isEmpty ? "" : "; does not have \(lacks): their values are stored until it migrates")
+                            + (waiting.isEmpty ? "" : "; has \(waiting) now: the next sync writes the values of the space")
                             + (untracked.isEmpty ? "" : "; does not track \(untracked): their values are stored until annals track")
                     ))
             }
@@ -148,7 +156,7 @@ enum StatusPrint {
             facts.append(("unfinished", style(.red, "the join that creates the space was interrupted; run annals join again")))
         }
         if status.areRowsUnverified {
-            let text = "another program rebuilt a table, or an entry was voided: the next sync compares the rows with the space"
+            let text = "a table was rebuilt, or an entry was voided: the next sync compares the rows with the space"
             facts.append(("unverified", style(.red, text)))
         }
         for reference in status.untrackedReferences {

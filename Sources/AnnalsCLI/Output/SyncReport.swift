@@ -79,7 +79,7 @@ struct SyncReport: Sendable {
         }
         if summary.head > summary.position { parts.append("head \(summary.head)") }
         if summary.reconciled > 0 {
-            parts.append("\(Count.of(summary.reconciled, "change")) found that another program made while a table had no capture triggers")
+            parts.append("\(Count.of(summary.reconciled, "change")) found by a comparison of the rows with the space")
         }
         if let position = summary.cameBack {
             parts.append("the relay no longer has the missed log: resynced from the snapshot at position \(position), unsent work was kept")

@@ -74,7 +74,7 @@ package struct UnknownRows: Codable, Hashable, Sendable {
             guard let gap = list.gap, points.contains(where: { $0.token.number < gap }) else { continue }
             guard wanted?.contains(list.name.foldedIdentifier) ?? true else { continue }
             let isTracked = tracked.contains(list.name.foldedIdentifier)
-            let why = isTracked ? "another program rebuilt it or wrote to it without capture" : "it was dropped"
+            let why = isTracked ? "it was rebuilt, or written without capture" : "it was dropped"
             throw AnnalsError(
                 .tokenExpired, operation: operation, "the rows of \(list.name) are not known there: \(why), before transaction \(gap)",
                 hint: hint(gap, list.name, operation), commandHint: commandHint(gap, list.name, operation))

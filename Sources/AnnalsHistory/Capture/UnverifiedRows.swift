@@ -36,7 +36,7 @@ package struct UnverifiedRows: Sendable, Equatable {
     package static func check(_ db: Database) throws {
         guard try isNoted(db) else { return }
         throw AnnalsError(
-            .busy, operation: "sync", "another program rebuilt a table just now, or an entry was voided", hint: "Run sync again",
+            .busy, operation: "sync", "a table was rebuilt just now, or an entry was voided", hint: "Run sync again",
             isRetryable: true)
     }
 }

@@ -146,15 +146,26 @@ package struct Resolving {
             let parent = names.compactMap { $0.flatMap { decided[$0] } }
             guard parent.count == names.count, renumbered.wasSetAside(key.parentTable, parent) else { continue }
             let name = ManualEdit.text(parent, key.parentColumns)
+            var given = key.columns
+            if let own = try takenKey(values) { given.append(own) }
+            let other = given.count == key.columns.count ? "" : ", and a key that no row has"
             throw AnnalsError(
                 .constraint, operation: "resolve",
                 "the row \(name) of \(key.parentTable), to which the row of conflict \(conflict.id) refers, was set aside too, and another row "
                     + "may have its key now",
-                hint: "Nothing was changed. Give the parent's key in setting:",
+                hint: "Nothing was changed. Give the parent's key\(other) in setting: (\(given.joined(separator: ", ")))",
                 commandHint:
-                    "Nothing was changed. --set \(key.columns.map { "\($0)=VALUE" }.joined(separator: " --set ")) names the row that is "
-                    + "meant")
+                    "Nothing was changed. --set \(given.map { "\($0)=VALUE" }.joined(separator: " --set ")) gives the row that is "
+                    + "meant\(other)")
         }
+    }
+
+    /// The column of an inserted row's key, if another row has the key now and the user gave no other one.
+    private func takenKey(_ values: [String: Value]) throws -> String? {
+        guard entry.columns.isEmpty, entry.base == nil, table.primaryKey.count == 1 else { return nil }
+        let column = table.columns[table.primaryKey[0]].name
+        guard !values.keys.contains(where: { $0.isSameIdentifier(as: column) }), try row.find(key()) != nil else { return nil }
+        return column
     }
 
     /// The values of a row as its author wrote them, with the current keys of the row and of its parents.

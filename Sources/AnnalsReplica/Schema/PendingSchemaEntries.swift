@@ -139,6 +139,32 @@ extension OutboxFiller {
         if let entry = try entry(of: additions) { try append(entry, as: .constraints, makeInfo) }
     }
 
+    /// Whether the outbox offers a table or column with another declaration than it has here now, because it was declared again since.
+    package func areOffersOutdated() throws -> Bool {
+        let pending = try PendingSchemaEntries.entries(db)
+        guard !pending.isEmpty, var space = try SpaceSchema.load(db) else { return false }
+        do {
+            for entry in pending { space.add(try SchemaAdditions(entry, to: space)) }
+            _ = try SchemaComparison(tables, space, missingSchema: MissingSchema.load(db), renames: SpaceRename.waiting(db))
+            return false
+        } catch let error as AnnalsError where error.code == .schemaRefused {
+            return true
+        }
+    }
+
+    /// Removes the offers from the outbox, and offers the store's additions as they are declared now.
+    package func replaceOffers() throws {
+        for sequence in try PendingSchemaEntries.carriers(db) {
+            guard let row = try Outbox.row(db, sequence: sequence) else { continue }
+            let schema = try Outbox.content(db, of: row, layouts: [:]).rest { _, _ in }.schema
+            // Renames are stored to be sent again.
+            if let schema { try SpaceRename.add(schema.renames, db) }
+            try Outbox.delete(db, sequence: sequence)
+            try PendingSchemaEntries.forget(db, row.id)
+        }
+        try offer(self)
+    }
+
     @discardableResult
     private func append(
         _ entry: SchemaEntry, as kind: PendingSchemaEntries.Kind, _ makeInfo: () throws -> TransactionInfo

@@ -16,10 +16,16 @@ package final class RebuiltTables {
         var list: TrackedTable
         var definition: DeclaredTable
         var copy: String
+
+        func holds(_ column: String, of table: String) -> Bool {
+            list.name.isSameIdentifier(as: table) && definition.columnIndex(of: column) != nil
+        }
     }
 
     private let db: Database
     private var aside: [Aside] = []
+    /// Whether a column was dropped, and another one got its name. Unsent work may have values of the dropped one.
+    package private(set) var haveRedefinedColumns = false
     /// Findings of repairs of capture on the way.
     package private(set) var drift = Drift.Report()
 
@@ -166,6 +172,12 @@ extension RebuiltTables {
             words = words.dropFirst(2)
         }
         if isDropped || take("DROP") { return try putAside(name, isDropped: isDropped) }
-        if take("RENAME") { try takeUp(name) }
+        if take("RENAME") { return try takeUp(name) }
+        guard take("ADD") else { return }
+        _ = take("COLUMN")
+        // The history of the dropped column ends before another one gets its name.
+        guard let column = words.first?.name, aside.contains(where: { $0.holds(column, of: name) }) else { return }
+        haveRedefinedColumns = true
+        try takeUp(name)
     }
 }

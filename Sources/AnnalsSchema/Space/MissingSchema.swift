@@ -33,6 +33,16 @@ package struct MissingSchema: Hashable, Sendable {
         return (tables.map(name) + columns).sorted()
     }
 
+    /// The columns among these that the tables have by now, without the log's values.
+    package func columns(in here: TrackedTables) -> MissingSchema {
+        var found = MissingSchema()
+        for (table, names) in columns {
+            let held = names.filter { here.table(first: table)?.first.columnIndex(of: $0) != nil }
+            found.columns[table] = held.isEmpty ? nil : held
+        }
+        return found
+    }
+
     package mutating func insert(table: String) { tables.insert(table.foldedIdentifier) }
 
     package mutating func insert(_ column: String, of table: String) {

@@ -151,6 +151,7 @@ struct Migrating {
             try Drift.expire(tables.drift.expired, before: number, db)
             if !tables.drift.gaps.isEmpty { try UnverifiedRows.note(db) }
         }
+        if tables.haveRedefinedColumns { try UnverifiedRows.note(db) }
         try checkReferences(before: broken)
         do {
             return (value, try offering?.end(number) ?? false)
@@ -231,6 +232,8 @@ struct MigrationOffering {
         }
         // If the schema equals the space's, changed rows are synced like any other.
         try filler.fill()
+        // Unsent work may have values of the earlier declaration.
+        if try filler.areOffersOutdated() { try UnverifiedRows.note(db) }
         return comparison.isCaughtUp
     }
 }

@@ -1,5 +1,6 @@
 package import AnnalsCore
 package import AnnalsHistory
+import AnnalsMerge
 import AnnalsReplica
 import AnnalsRows
 import AnnalsSchema
@@ -32,8 +33,8 @@ extension Store {
     /// Records the differences between the rows and the log with the outbox as a transaction of origin external, so that all
     /// replicas get them (law 3). Its time is now, because the time of the writes is unknown.
     ///
-    /// The outbox stays as it is if it can be applied without the missed writes. Otherwise all of it becomes part of that one
-    /// transaction, and older tokens expire.
+    /// The outbox stays as it is if it can be applied without the missed writes, and if its values are those of the columns' types.
+    /// Otherwise all of it becomes part of that one transaction, and older tokens expire.
     ///
     /// - Parameters:
     ///   - doubt: the unverified state.
@@ -73,7 +74,10 @@ private struct Reconciling {
     mutating func run() throws -> Int {
         try filler.fill()
         try leaveOutDeferredCells()
-        let isOutboxKept = try applyOutbox()
+        let isRetyped = try filler.areOffersOutdated()
+        if isRetyped { try filler.replaceOffers() }
+        for entry in try PendingSchemaEntries.entries(db) { try SchemaAdoption.take(entry, other, step.environment) }
+        let isOutboxKept = try !isRetyped && hasValuesOfItsTypes() && applyOutbox()
         let (spans, changes) = try writeDifferences()
         if isOutboxKept {
             if !spans.isEmpty {
@@ -142,11 +146,29 @@ private struct Reconciling {
         }
     }
 
+    /// Whether the outbox has only values that the columns would store as they are. A column that was declared again with another type
+    /// stores other values.
+    private func hasValuesOfItsTypes() throws -> Bool {
+        let (layouts, session) = (try LayoutNames(db).all, MergeSession(db, registry: tables))
+        return try Outbox.rows(db).allSatisfy { row in
+            let transaction = try OutboxTransaction(row, Outbox.content(db, of: row, layouts: layouts), session)
+            return try transaction.changes.allSatisfy { change in
+                let columns = try session.table(named: change.table).definition.columns
+                func fits(_ value: Value, _ columnIndex: Int) throws -> Bool {
+                    try session.asStored(value, in: columns[columnIndex]) == value
+                }
+                switch change.change {
+                case .insert(let row), .delete(let row): return try row.indices.allSatisfy { try fits(row[$0], $0) }
+                case .update(_, let changed): return try changed.allSatisfy { try fits($0.new, $0.column) && fits($0.old, $0.column) }
+                }
+            }
+        }
+    }
+
     /// Applies the outbox to the copy. Returns false, with the copy unchanged, if the outbox needs rows that no other replica can
     /// have.
     private func applyOutbox() throws -> Bool {
         let layouts = try LayoutNames(db).all
-        for entry in try PendingSchemaEntries.entries(db) { try SchemaAdoption.take(entry, other, step.environment) }
         return try MergeConnection.withTriggersAndForeignKeysOff(other, userTriggers: Self.noTriggers) {
             var fits = false
             try other.inTransaction(.immediate) {

@@ -40,6 +40,8 @@ public struct StoreStatus: Sendable {
     public var schemaVersion: Int64 = 1
     /// What the space's schema has and this store lacks: tables, and columns as `table.column`.
     public var missingSchema: [String] = []
+    /// Columns among `missingSchema` that the store has by now. The next sync writes the log's values to them.
+    public var waitingSchema: [String] = []
     /// Columns that the space has removed and this store still has, as `table.column`. Only replicas that have them too get their values.
     public var removedColumns: [String] = []
     /// Tables that the space has removed and that are still in the file. They are not tracked any more.
@@ -91,7 +93,11 @@ public struct StoreStatus: Sendable {
         outbox = try Outbox.count(db) + OutboxFiller.waiting(db)
         schemaVersion = try SpaceSchema.version(db)
         let missingSchema = try MissingSchema.load(db)
-        if !missingSchema.isEmpty { self.missingSchema = try missingSchema.names(in: SpaceSchema.load(db)) }
+        if !missingSchema.isEmpty {
+            let space = try SpaceSchema.load(db)
+            self.missingSchema = missingSchema.names(in: space)
+            waitingSchema = try missingSchema.columns(in: TrackedTables.load(db)).names(in: space)
+        }
         if schemaVersion > 1, let space = try SpaceSchema.load(db) {
             let tables = try TrackedTables.load(db)
             removedColumns = space.leftover(in: tables)

@@ -100,6 +100,6 @@ package enum Verification {
 
     private static func unseen(_ db: Database) throws -> [Finding] {
         guard try UnverifiedRows.isNoted(db) else { return [] }
-        return [Finding(.unseen, "another program rebuilt a table, or an entry was voided: the next sync compares the rows with the space")]
+        return [Finding(.unseen, "a table was rebuilt, or an entry was voided: the next sync compares the rows with the space")]
     }
 }
