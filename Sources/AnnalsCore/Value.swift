@@ -56,6 +56,20 @@ extension Value: Hashable {
     }
 }
 
+extension Value: CustomStringConvertible {
+    /// The value as a literal of SQL, for messages and debugging; a blob only by its size.
+    public var description: String {
+        switch self {
+        case .null: "NULL"
+        case .integer(let integer): String(integer)
+        case .real(let real): String(real)
+        case .text(let text):
+            "'\(String(decoding: text.bytes, as: UTF8.self).split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''"))'"
+        case .blob(let blob): "blob of \(blob.count) bytes"
+        }
+    }
+}
+
 extension Value {
     /// Bytes of a text or a blob; other values are small.
     package var byteCount: Int {

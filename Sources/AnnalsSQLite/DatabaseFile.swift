@@ -27,7 +27,8 @@ package enum DatabaseFile {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
             throw AnnalsError(
-                .fileNotFound, operation: "open", path.isEmpty ? "the name of the file is empty" : "the file \(path) does not exist")
+                .fileNotFound, operation: "open", path.isEmpty ? "the name of the file is empty" : "the file \(path) does not exist",
+                hint: "Check the path. Store.Configuration.createIfMissing creates a new file", commandHint: "Check the path")
         }
         guard !isFolder.boolValue else { throw AnnalsError(.notADatabase, operation: "open", "\(path) is a folder") }
         guard FileManager.default.isReadableFile(atPath: path) else {

@@ -359,7 +359,7 @@ public actor SyncAgent {
             return answer
         } catch let error as TransportError {
             let isFollowed = summary.mayFollow && error.annalsError.code == .relayRolledBack
-            guard error.isDefiniteRefusal, !isFollowed else { throw error.annalsError }
+            guard error.isDefiniteRefusal, !isFollowed else { throw error.thrown }
             summary.refusal = error.annalsError
             let settled = try await giveBack(push, isUncertain: isUncertain, error.annalsError, status, &summary.patience)
             status = settled.status

@@ -30,7 +30,7 @@ public struct BatchInsertRequest<Record: MutablePersistableRecord & Sendable>: S
     public var resultType: BatchResultType
     /// Returns a function that delivers the records from the start, if the source allows it. A request is a value and may be
     /// executed again.
-    private let source: @Sendable () -> () throws -> Record?
+    private let source: @Sendable () -> () throws -> [String: DatabaseValue]?
 
     /// - Parameters:
     ///   - type: the record's type.
@@ -45,7 +45,7 @@ public struct BatchInsertRequest<Record: MutablePersistableRecord & Sendable>: S
     ) {
         self.onConflict = onConflict
         self.resultType = resultType
-        source = { next }
+        source = { { try next()?.databaseDictionary } }
     }
 
     /// Creates a request from a list of records. Each execution inserts all of them.
@@ -54,6 +54,21 @@ public struct BatchInsertRequest<Record: MutablePersistableRecord & Sendable>: S
         self.resultType = resultType
         source = {
             var rest = records.makeIterator()
+            return { try rest.next()?.databaseDictionary }
+        }
+    }
+
+    /// Creates a request from rows by column name, as a decoder of JSON gives them. Columns that a row does not name get their defaults.
+    ///
+    ///     let request = BatchInsertRequest(Person.self, rows: [["email": "ada@example.org", "name": "Ada"]])
+    public init(
+        _ type: Record.Type = Record.self, rows: [[String: DatabaseValue]], onConflict: OnConflict = .error,
+        resultType: BatchResultType = .count
+    ) {
+        self.onConflict = onConflict
+        self.resultType = resultType
+        source = {
+            var rest = rows.makeIterator()
             return { rest.next() }
         }
     }
@@ -62,8 +77,7 @@ public struct BatchInsertRequest<Record: MutablePersistableRecord & Sendable>: S
         let next = source()
         var result = BatchResult()
         var insertion: BatchInsertion?
-        while let record = try next() {
-            let values = try record.databaseDictionary
+        while let values = try next() {
             if insertion == nil || insertion?.fits(values) == false {
                 insertion = try BatchInsertion(db, Record.databaseTableName, Array(values.keys), onConflict.clause(_:_:))
             }

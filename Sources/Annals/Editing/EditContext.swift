@@ -26,24 +26,33 @@ public final class EditContext: Sendable {
     /// The author that history records for the saves of this context.
     public let author: String?
     public let contextName: String?
+    /// The context that gets the edits of a save; nil if a save writes to the store. See `child()`.
+    public let parent: EditContext?
 
-    private struct State {
+    struct State {
         var edits: EditSet
+        /// What the parent had when this context began, or last gave its edits to it.
+        var start: EditSet?
         var policy: MergePolicy
         /// Incremented when earlier savepoints become invalid.
         var generation = 0
     }
 
-    private let state: Mutex<State>
+    let state: Mutex<State>
+    /// Those who wait for changes of the edits.
+    private let observers = Mutex<(next: Int, all: [Int: AsyncStream<Void>.Continuation])>((0, [:]))
     /// Serializes edits with closures, so that no edit misses another one. The lock is recursive because a closure may use the
     /// context.
     private let editLock = NSRecursiveLock()
 
-    init(_ store: Store, _ edits: EditSet, author: String?, contextName: String?, _ policy: MergePolicy) {
+    init(
+        _ store: Store, _ edits: EditSet, author: String?, contextName: String?, _ policy: MergePolicy, parent: EditContext? = nil
+    ) {
         self.store = store
         self.author = author
         self.contextName = contextName
-        state = Mutex(State(edits: edits, policy: policy))
+        self.parent = parent
+        state = Mutex(State(edits: edits, start: parent.map { _ in edits }, policy: policy))
     }
 
     /// The policy of each save that is not given its own.
@@ -54,11 +63,12 @@ public final class EditContext: Sendable {
 
     // MARK: Reading
 
-    /// The rows of a request, with the unsaved edits of this context. A row that is to be deleted is left out. A new row that is
-    /// not saved is not found.
+    /// The rows of a request, with the unsaved edits of this context: new rows are found and rows that are to be deleted are not, and
+    /// the request's conditions and order apply to the edited values.
     ///
-    /// A row that this context already knows has the values with which it was read first. `refresh` updates all known rows to the
-    /// stored values.
+    /// Without unsaved edits of its row, a record that this context already knows has the values with which it was read first. `refresh`
+    /// updates all known rows to the stored values. A request that names `rowid` or the schema `main` cannot see edits of the table. An
+    /// edit with a value that the table would refuse is seen, too.
     ///
     /// - Parameter request: evaluated where the database is read, so it can use only `Sendable` values.
     /// - Throws: `AnnalsError` with code `usage` for a table without a primary key; errors of reading and decoding.
@@ -81,19 +91,25 @@ public final class EditContext: Sendable {
     public func find<Record: EditableRecord>(_ type: Record.Type = Record.self, _ identifier: PersistentIdentifier) async throws -> Record?
     {
         if let known = try record(Record.self, for: identifier) { return known }
-        return try await reading(Record.self) { db in try self.current(identifier).fetch(db).map { [$0] } ?? [] }.first
+        return try await reading(Record.self, seesEdits: false) { db in try self.current(identifier).fetch(db).map { [$0] } ?? [] }.first
     }
 
     /// Updates all rows that were read to the values that are stored now. Edits of them are kept, so the next save reports
     /// no conflict with changes that this refresh has read. A row that others deleted is forgotten. If it was edited, it becomes
     /// a new row with all its values. Records that were read before are out of date; get them again with `record`.
     ///
+    /// In a child context, the rows get the values of the parent, which is refreshed first.
+    ///
     /// - Throws: `AnnalsError` if SQLite fails.
     public func refresh() async throws {
+        if let parent {
+            try await parent.refresh()
+            return try await withParent(parent) { state, parent in try state.restart(from: parent) }
+        }
         try await store.readForEditing { [self] db, catalog, newest in
             try follow(db, catalog, upTo: newest)
             let stored = try edits.stored(db)
-            state.withLock { state in
+            change { state in
                 state.edits.refresh(stored)
                 state.generation += 1
             }
@@ -101,22 +117,26 @@ public final class EditContext: Sendable {
     }
 
     private func reading<Record: EditableRecord>(
-        _ type: Record.Type, _ fetch: @escaping @Sendable (Database) throws -> [Row]
+        _ type: Record.Type, seesEdits: Bool = true, _ fetch: @escaping @Sendable (Database) throws -> [Row]
     ) async throws -> [Record] {
         try await store.readForEditing { [self] db, catalog, newest in
-            let table = try follow(db, catalog, upTo: newest).table(of: Record.self)
-            let rows = try fetch(db).map { try EditSet.whole($0, table, db) }
+            let edits = try follow(db, catalog, upTo: newest)
+            let table = try edits.table(of: Record.self)
+            func rows() throws -> [EditSet.FetchedRow] { try fetch(db).map { try EditSet.whole($0, table, db) } }
+            let rows = try seesEdits ? PendingRows(edits).whileVisible(db, in: table.name, rows) : rows()
             return try state.withLock { try $0.edits.read(rows, Record.self, at: newest) }
         }
     }
 
     /// Applies the new keys that syncs gave to known rows. The lock is held only for the part that needs no database.
     @discardableResult
-    private func follow(_ db: Database, _ catalog: TableCatalog, upTo newest: Int64) throws -> EditSet {
+    func follow(_ db: Database, _ catalog: TableCatalog, upTo newest: Int64) throws -> EditSet {
         let renumbered = try Store.renumberedRows(db, after: edits.oldest)
         return state.withLock { state in
             state.edits.move(to: catalog)
             state.edits.follow(renumbered, upTo: newest)
+            state.start?.move(to: catalog)
+            state.start?.follow(renumbered, upTo: newest)
             return state.edits
         }
     }
@@ -124,8 +144,10 @@ public final class EditContext: Sendable {
     // MARK: Editing
 
     /// Whether a save has anything to do. An edit that was reverted does not count.
-    public var hasChanges: Bool { state.withLock { $0.edits.hasChanges } }
-    /// A copy of the known rows and their edits.
+    public var hasChanges: Bool {
+        state.withLock { state in state.start.map { state.edits.differs(from: $0) } ?? state.edits.hasChanges }
+    }
+    /// A copy of the known rows and their edits, in a child context with those of its parent.
     public var edits: EditSet { state.withLock { $0.edits } }
 
     /// A row as a record, with its edits; nil if it was not read here or is to be deleted.
@@ -141,7 +163,7 @@ public final class EditContext: Sendable {
     /// Adds a new row; see `EditSet.insert`.
     @discardableResult
     public func insert<Record: EditableRecord>(_ record: Record) throws -> Record {
-        try state.withLock { try $0.edits.insert(record) }
+        try change { try $0.edits.insert(record) }
     }
 
     /// Edits a row, starting from its values in this context; see `EditSet.edit`.
@@ -153,23 +175,52 @@ public final class EditContext: Sendable {
             let before = try state.withLock { try $0.edits.known(record) }
             var changed = before
             try change(&changed)
-            return try state.withLock { try $0.edits.take(changed, editedFrom: before) }
+            return try self.change { try $0.edits.take(changed, editedFrom: before) }
         }
     }
 
     /// Sets a row to the values of a record; see `EditSet.update`.
     public func update<Record: EditableRecord>(_ record: Record) throws {
-        try state.withLock { try $0.edits.update(record) }
+        try change { try $0.edits.update(record) }
     }
 
     /// Sets a row that was read elsewhere to the values of a record; see `EditSet.update(_:from:)`.
     public func update<Record: EditableRecord>(_ record: Record, from original: Record) throws {
-        try state.withLock { try $0.edits.update(record, from: original) }
+        try change { try $0.edits.update(record, from: original) }
     }
 
     /// Deletes a row; see `EditSet.delete`.
     public func delete<Record: EditableRecord>(_ record: Record) throws {
-        try state.withLock { try $0.edits.delete(record) }
+        try change { try $0.edits.delete(record) }
+    }
+
+    // MARK: Observing
+
+    /// An element now, and one after each change of the edits: by an edit, a save, an undo, a refresh or a discard. Changes that happen
+    /// while the reader is busy are one element.
+    ///
+    ///     for await _ in context.changes() { saveButton.isEnabled = context.hasChanges }
+    public func changes() -> AsyncStream<Void> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let number = observers.withLock { observers in
+                observers.next += 1
+                observers.all[observers.next] = continuation
+                return observers.next
+            }
+            continuation.onTermination = { [weak self] _ in self?.observers.withLock { $0.all[number] = nil } }
+            continuation.yield()
+        }
+    }
+
+    /// Changes the state, and notifies those who wait for it.
+    func change<T>(_ body: (inout State) throws -> T) rethrows -> T {
+        let result = try state.withLock { try body(&$0) }
+        notify()
+        return result
+    }
+
+    func notify() {
+        for observer in observers.withLock({ $0.all.values.map(\.self) }) { observer.yield() }
     }
 
     // MARK: Undoing
@@ -189,7 +240,7 @@ public final class EditContext: Sendable {
     ///
     /// - Throws: `AnnalsError` with code `usage` if a save, discard or refresh came after the savepoint.
     public func undo(to savepoint: Savepoint) throws {
-        try state.withLock { state in
+        try change { state in
             guard savepoint.generation == state.generation else {
                 throw AnnalsError.editing(
                     "the savepoint is older than the last save, discard or refresh", hint: "Use a savepoint that was made after it")
@@ -198,9 +249,16 @@ public final class EditContext: Sendable {
         }
     }
 
-    /// Drops all edits and forgets all rows. The next fetch returns the stored values.
+    /// Drops all edits and forgets all rows. The next fetch returns the stored values. A child context drops its own edits only.
     public func discard() {
-        state.withLock { state in
+        if let parent {
+            let edits = parent.editsForChild()
+            return change { state in
+                (state.edits, state.start) = (edits, edits)
+                state.generation += 1
+            }
+        }
+        change { state in
             state.edits.discard()
             state.generation += 1
         }
@@ -213,12 +271,18 @@ public final class EditContext: Sendable {
     /// Edits that are made while the save runs are not part of it; they remain for the next save. If the save throws, all edits
     /// are kept: refresh and save again, save with another policy, or discard.
     ///
+    /// A child context gives its edits to its parent, and writes nothing; see `child()`.
+    ///
     /// - Parameter mergePolicy: replaces the context's policy for this save.
     /// - Returns: what was saved, and the conflicts that the policy settled. Records of rows with conflicts are out of date; get
     ///   them again with `record`.
     /// - Throws: `AnnalsError`; see `AnnalsError.saveError`.
     @discardableResult
     public func save(mergePolicy: MergePolicy? = nil) async throws -> SavedEdits {
+        if let parent {
+            try await withParent(parent) { state, parent in try state.give(to: &parent) }
+            return SavedEdits()
+        }
         let saved = try await store.save(author: author, contextName: contextName) { [self] () -> (EditSet, MergePolicy)? in
             state.withLock { $0.edits.hasChanges ? ($0.edits, mergePolicy ?? $0.policy) : nil }
         } write: { session, edits in
@@ -227,7 +291,7 @@ public final class EditContext: Sendable {
         } conclude: { session, saved, touched in
             try Saving.noteEffects(session, &saved, touched)
         } done: { [self] saved, token in
-            state.withLock { state in
+            change { state in
                 state.edits.absorb(saved.rows)
                 state.generation += 1
             }

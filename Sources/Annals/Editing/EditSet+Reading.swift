@@ -18,22 +18,13 @@ extension EditSet {
             let values: [Value?] = table.columns.map { row.row.hasColumn($0.name) ? Value(row.row[$0.name] as DatabaseValue) : nil }
             let identifier = table.identifier(of: values.map { $0 ?? .null })
             if let known = rows[identifier] {
-                guard !known.hasProvisionalKey else {
-                    throw AnnalsError.editing(
-                        "a fetched row of \(table.name) has the provisional key of a new row in this context",
-                        hint: "Save first, then fetch again")
-                }
                 if known.now == nil { continue }
                 guard known.hasEdits else {
                     records.append(try row.isAsFetched && known.now == values ? Record(row: row.row) : known.decode(Record.self))
                     continue
                 }
-                guard row.row.scopes.isEmpty, row.row.prefetchedRows.isEmpty else {
-                    throw AnnalsError.editing(
-                        "a fetched row of \(table.name) has unsaved edits, and the request also fetches rows of other tables",
-                        hint: "Save first, or fetch the tables with separate requests")
-                }
-                records.append(try known.decode(Record.self))
+                // Rows of other tables, which the request may also fetch, are only in the row.
+                records.append(try Record(row: row.row))
                 continue
             }
             var known = EditedRow(table: table, base: values, now: values, asOf: newest)
@@ -251,7 +242,7 @@ extension EditSet {
     }
 
     /// Edits made during the save may refer to new rows by their provisional keys. Stored rows never do.
-    private mutating func rename(_ names: [PersistentIdentifier: PersistentIdentifier]) {
+    mutating func rename(_ names: [PersistentIdentifier: PersistentIdentifier]) {
         guard !names.isEmpty else { return }
         var followed: [PersistentIdentifier: EditedRow] = [:]
         for (identifier, row) in rows {

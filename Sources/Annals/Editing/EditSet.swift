@@ -29,7 +29,7 @@ public struct EditSet: Sendable {
     /// The value of `edits` when the set was created or last discarded.
     private var editsBefore = 0
     /// The lowest integer key of all known rows, at most 0. Provisional keys are lower.
-    private(set) var lowestKey: Int64
+    var lowestKey: Int64
 
     init(_ catalog: TableCatalog, newest: Int64, lowestKey: Int64 = 0) {
         self.catalog = catalog

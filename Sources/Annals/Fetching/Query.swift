@@ -60,6 +60,16 @@ public struct Query<Record: FetchableRecord & TableRecord & Sendable>: Sendable 
         with { $0.orderings += columns.map { Ordering(column: $0, isDescending: true, collation: collation) } }
     }
 
+    /// Adds ascending orderings after the existing ones, by columns such as those of a record's `Columns`.
+    public func ascending(_ columns: any ColumnExpression..., collation: String? = nil) -> Self {
+        with { $0.orderings += columns.map { Ordering(column: $0.name, isDescending: false, collation: collation) } }
+    }
+
+    /// Adds descending orderings after the existing ones, by columns.
+    public func descending(_ columns: any ColumnExpression..., collation: String? = nil) -> Self {
+        with { $0.orderings += columns.map { Ordering(column: $0.name, isDescending: true, collation: collation) } }
+    }
+
     /// Removes the orderings.
     public func unordered() -> Self { with { $0.orderings = [] } }
 

@@ -30,6 +30,22 @@ extension Store {
         try await reading(request) { db in try request.fetchOne(db) }
     }
 
+    /// The values of a GRDB request that selects one column or an aggregate.
+    ///
+    ///     let names = try await store.fetch(Person.select(Column("name"), as: String.self).distinct())
+    public func fetch<Request: FetchRequest>(_ request: Request) async throws -> [Request.RowDecoder]
+    where Request.RowDecoder: DatabaseValueConvertible & Sendable {
+        try await reading(request) { db in try request.fetchAll(db) }
+    }
+
+    /// The first value of a GRDB request that selects one column or an aggregate; nil if there is none, or if it is NULL.
+    ///
+    ///     let total = try await store.first(Trip.query.request.select(sum(Column("km")), as: Double.self))
+    public func first<Request: FetchRequest>(_ request: Request) async throws -> Request.RowDecoder?
+    where Request.RowDecoder: DatabaseValueConvertible & Sendable {
+        try await reading(request) { db in try request.fetchOne(db) }
+    }
+
     /// The number of rows. No row is decoded.
     public func count<Record>(_ query: Query<Record>) async throws -> Int {
         try await reading(query) { db in try query.fetchCount(db) }

@@ -31,6 +31,8 @@ where Item.ID: Hashable & Sendable {
     let request: QueryInterfaceRequest<Item>
     let store: Store
     let section: @Sendable (Item) -> SectionID
+    /// The context whose unsaved edits the list shows; nil for stored rows only.
+    var context: EditContext?
     var skipsUndecodableRows = false
 
     public init(
@@ -44,6 +46,16 @@ where Item.ID: Hashable & Sendable {
     public init(_ query: Query<Item>, in store: Store, sectionBy section: @escaping @Sendable (Item) -> SectionID)
     where Item: TableRecord {
         self.init(query.request, in: store, sectionBy: section)
+    }
+
+    /// A list of a context's rows: with its unsaved edits, new rows and without the rows that are to be deleted. Each edit of the context
+    /// that changes the list makes a snapshot, as each commit does. A refresh reads all rows of the request.
+    ///
+    ///     for try await snapshot in FetchedResults(Task.query.ascending("title"), in: context, sectionBy: \.list) { show(snapshot) }
+    public init(_ query: Query<Item>, in context: EditContext, sectionBy section: @escaping @Sendable (Item) -> SectionID)
+    where Item: TableRecord {
+        self.init(query.request, in: context.store, sectionBy: section)
+        self.context = context
     }
 
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(results: self) }
@@ -62,6 +74,7 @@ where Item.ID: Hashable & Sendable {
         /// Changed in place, because a copy of a long list would take most of a refresh.
         private let state = ListBox<SectionID, Item>()
         private var commits: RemoteChanges.AsyncIterator?
+        private var wakeups: AsyncThrowingStream<Void, any Error>.AsyncIterator?
 
         fileprivate init(results: FetchedResults) {
             self.results = results
@@ -74,6 +87,7 @@ where Item.ID: Hashable & Sendable {
         ///   closed. The error of decoding a row, unless such rows are skipped.
         public mutating func next() async throws -> Element? {
             do {
+                if let context = results.context { return try await next(in: context) }
                 if commits == nil {
                     _ = try await refresh()
                     commits = try listen()
@@ -85,6 +99,34 @@ where Item.ID: Hashable & Sendable {
                 return nil
             } catch is CancellationError {
                 return nil
+            }
+        }
+
+        private mutating func next(in context: EditContext) async throws -> Element? {
+            if wakeups == nil { wakeups = Self.wakeups(of: context).makeAsyncIterator() }
+            while try await wakeups?.next() != nil {
+                if try await refresh() { return snapshot }
+            }
+            return nil
+        }
+
+        /// An element now, and after each commit and each edit.
+        private static func wakeups(of context: EditContext) -> AsyncThrowingStream<Void, any Error> {
+            AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+                let work = Task {
+                    do {
+                        try await withThrowingTaskGroup(of: Void.self) { group in
+                            defer { group.cancelAll() }
+                            group.addTask { for await _ in context.changes() { continuation.yield() } }
+                            group.addTask { for try await _ in context.store.remoteChanges { continuation.yield() } }
+                            try await group.next()
+                        }
+                        continuation.finish()
+                    } catch {
+                        continuation.finish(throwing: error)
+                    }
+                }
+                continuation.onTermination = { _ in work.cancel() }
             }
         }
 
@@ -117,7 +159,8 @@ where Item.ID: Hashable & Sendable {
                     return try await results.store.read { [results, state] db in
                         try state.list.withLock {
                             try $0.refresh(
-                                results.request, results.store, db, section: results.section, skips: results.skipsUndecodableRows)
+                                results.request, results.store, db, section: results.section, edits: results.context?.edits,
+                                skips: results.skipsUndecodableRows)
                         }
                     }
                 } catch let error as AnnalsError where error.isRetryable {
@@ -144,6 +187,11 @@ extension FetchedResults where SectionID == SingleSection {
     /// Creates a list without sections.
     public init(_ request: QueryInterfaceRequest<Item>, in store: Store) {
         self.init(request, in: store) { _ in SingleSection() }
+    }
+
+    /// Creates a list without sections of a context's rows.
+    public init(_ query: Query<Item>, in context: EditContext) where Item: TableRecord {
+        self.init(query, in: context) { _ in SingleSection() }
     }
 
     /// Creates a list without sections.

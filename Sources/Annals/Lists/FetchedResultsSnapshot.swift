@@ -1,4 +1,5 @@
 import AnnalsStore
+public import Foundation
 
 /// A row of a list that could not be decoded.
 public struct UndecodableRow: Sendable {
@@ -42,6 +43,24 @@ where Item.ID: Hashable & Sendable {
     /// The items of a section; empty for a section that is not in the list.
     public func itemIdentifiers(inSection section: SectionID) -> ArraySlice<Item.ID> {
         itemIdentifiers[ranges[section] ?? 0..<0]
+    }
+
+    /// The item at a place: the number of its section, and its number in the section. nil if there is none.
+    ///
+    ///     let item = snapshot.item(at: [0, 3])
+    public func item(at path: IndexPath) -> Item? {
+        guard path.count == 2, sectionIdentifiers.indices.contains(path[0]) else { return nil }
+        let ids = itemIdentifiers(inSection: sectionIdentifiers[path[0]])
+        guard path[1] >= 0, path[1] < ids.count else { return nil }
+        return items[ids[ids.startIndex + path[1]]]
+    }
+
+    /// The place of an item; nil if it is not in the list. The time grows with the number of items.
+    public func indexPath(of id: Item.ID) -> IndexPath? {
+        guard items[id] != nil, let index = itemIdentifiers.firstIndex(of: id),
+            let section = sectionIdentifiers.firstIndex(where: { ranges[$0]?.contains(index) ?? false })
+        else { return nil }
+        return [section, index - (ranges[sectionIdentifiers[section]]?.lowerBound ?? 0)]
     }
 
     /// The current id of an item that had the id `id` in an earlier snapshot of the same iteration.

@@ -33,9 +33,11 @@ where Item.ID: Hashable & Sendable {
     ///
     /// - Returns: whether there is a new snapshot.
     mutating func refresh(
-        _ request: QueryInterfaceRequest<Item>, _ store: Store, _ db: Database, section: (Item) -> SectionID, skips: Bool = false
+        _ request: QueryInterfaceRequest<Item>, _ store: Store, _ db: Database, section: (Item) -> SectionID, edits: EditSet? = nil,
+        skips: Bool = false
     ) throws -> Bool {
         self.skips = skips
+        if let edits { return try refresh(request, over: edits, store, db, section: section) }
         let list = try ListRequest(request, db)
         let tables = try ListTables(list.region, db)
         let isAny = isPrefetching ?? false || tables.haveUntracked
@@ -70,6 +72,23 @@ where Item.ID: Hashable & Sendable {
             if let before, let now = entries[RowKey(row.new.key.map(\.databaseValue))] { renamed[before] = now.id }
         }
         snapshot = try compose(committed.token, list.table, after: old, changed: changed, renamed)
+        return true
+    }
+
+    /// Updates the list to what an access reads with a context's edits.
+    private mutating func refresh(
+        _ request: QueryInterfaceRequest<Item>, over edits: EditSet, _ store: Store, _ db: Database, section: (Item) -> SectionID
+    ) throws -> Bool {
+        let committed = try store.committedRows(db, after: nil, tables: [], limit: 0) { _ in true }
+        let list = try ListRequest(request, db)
+        try ListTables(list.region, db).check(list.table)
+        let (old, oldKeys) = (snapshot, keys)
+        let changed = try PendingRows(edits).whileVisible(db, in: list.table) { try readAll(list, db, section) }
+        guard old == nil || !changed.isEmpty || keys != oldKeys else {
+            snapshot?.token = committed.token
+            return false
+        }
+        snapshot = try compose(committed.token, list.table, after: old, changed: changed, [:])
         return true
     }
 

@@ -20,6 +20,15 @@ public struct PersistentIdentifier: Hashable, Sendable {
         self.key = key
     }
 
+    /// The current row as a record; nil if there is none.
+    ///
+    ///     let invoice = try identifier.fetch(Invoice.self, in: db)
+    ///
+    /// - Throws: errors of GRDB, for example if the row cannot be decoded.
+    public func fetch<Record: FetchableRecord>(_ type: Record.Type, in db: Database) throws -> Record? {
+        try fetch(db).map { try Record(row: $0) }
+    }
+
     /// The current row; nil if there is none.
     ///
     /// - Throws: errors of GRDB, for example if the table does not exist.
@@ -38,6 +47,11 @@ public struct PersistentIdentifier: Hashable, Sendable {
         }
         return found
     }
+}
+
+extension PersistentIdentifier: CustomStringConvertible {
+    /// The table and the key, as in `seat(12, 'A')`.
+    public var description: String { "\(table)(\(key.map(\.description).joined(separator: ", ")))" }
 }
 
 /// The stored form in an app: `{"table": "seat", "key": [12, "A"]}`.
@@ -131,6 +145,25 @@ extension Value {
 extension HistoryChange {
     /// The changed row, under its identifier before an update or delete, or after an insert.
     public var identifier: PersistentIdentifier { PersistentIdentifier(table: table, key: key) }
+
+    /// A column of the change by its name; nil if an update did not change it, or if the table does not have it.
+    ///
+    ///     if let price = change["price"] { print(price.old ?? .null, "→", price.new ?? .null) }
+    public subscript(column: String) -> Column? { columns.first { $0.name.isSameIdentifier(as: column) } }
+
+    /// The inserted or deleted row as a record.
+    ///
+    /// - Throws: `AnnalsError` with code `usage` for an update, which has only the changed columns: use `identifierAfter` to fetch the
+    ///   row. Errors of the record.
+    public func decode<Record: FetchableRecord>(_ type: Record.Type) throws -> Record {
+        guard kind != .update else {
+            throw AnnalsError(
+                .usage, operation: "history", "the change of \(identifier) is an update and has only the changed columns",
+                hint: "Fetch the row with identifierAfter, or read the columns by name")
+        }
+        let values = columns.map { ($0.name, (kind == .insert ? $0.new : $0.old)?.databaseValue as (any DatabaseValueConvertible)?) }
+        return try Record(row: GRDB.Row(Dictionary(values, uniquingKeysWith: { $1 })))
+    }
 
     /// The row's identifier after an update; nil for a delete.
     public var identifierAfter: PersistentIdentifier? {

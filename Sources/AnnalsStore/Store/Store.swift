@@ -4,7 +4,7 @@ package import AnnalsMerge
 public import AnnalsReplica
 import AnnalsSchema
 import AnnalsSQLite
-import Foundation
+public import Foundation
 public import GRDB
 
 /// A SQLite file, or an in-memory database, with tracked tables.
@@ -85,6 +85,11 @@ public final class Store: Sendable {
     public let path: String
     public let configuration: Configuration
     package let database: any DatabaseWriter
+    /// For code of GRDB that reads, such as `ValueObservation`. It sees every commit that this store makes or records, also of a sync.
+    ///
+    ///     let names = ValueObservation.tracking { db in try String.fetchAll(db, sql: "SELECT name FROM person") }
+    ///     for try await names in names.values(in: store.reader) { show(names) }
+    public var reader: AnyDatabaseReader { AnyDatabaseReader(database) }
     let schema = SchemaCache()
     let busyTimeout: BusyTimeout
     let otherCommits = OtherCommits()
@@ -129,6 +134,18 @@ public final class Store: Sendable {
         }
         try checkFormat()
         try prepare()
+    }
+
+    /// Opens a database at a file URL; see `init(path:configuration:)`.
+    ///
+    ///     let store = try Store(url: folder.appending(component: "shop.db"))
+    ///
+    /// - Throws: as `init(path:configuration:)`; `usage` for a URL that is not of a file.
+    public convenience init(url: URL, configuration: Configuration = Configuration()) throws {
+        guard url.isFileURL else {
+            throw AnnalsError(.usage, operation: "open", "the URL \(url.absoluteString) is not of a file", hint: "Use URL(filePath:)")
+        }
+        try self.init(path: url.path(percentEncoded: false), configuration: configuration)
     }
 
     /// A store in memory, for tests and experiments. `name` is any name.

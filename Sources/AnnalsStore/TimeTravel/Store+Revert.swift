@@ -64,7 +64,7 @@ extension Store {
             let token = try HistoryBounds(db).tokenOfHeld(number)
             try UnknownRows.checkRevert(of: number, db)
             let reverting = try Reverting(db, tables: tables, transaction: number, part: part, moments: moments, later: later)
-            return (reverting, "revert of \(token)", "transaction \(number) cannot be reverted")
+            return (reverting, "\(Self.revertContext)\(token)", "transaction \(number) cannot be reverted")
         }
     }
 
@@ -111,6 +111,9 @@ extension Store {
             return (reverting, "revert of the work of \(name)", "the work of \(name) cannot be reverted")
         }
     }
+
+    /// What the context of a reverting transaction begins with.
+    static let revertContext = "revert of "
 
     private func reverting(
         _ run: RevertRun, _ make: @escaping @Sendable (Database, TrackedTables) throws -> (Reverting, context: String, cannot: String)
