@@ -62,14 +62,14 @@ public struct BatchInsertRequest<Record: MutablePersistableRecord & Sendable>: S
     ///
     ///     let request = BatchInsertRequest(Person.self, rows: [["email": "ada@example.org", "name": "Ada"]])
     public init(
-        _ type: Record.Type = Record.self, rows: [[String: DatabaseValue]], onConflict: OnConflict = .error,
+        _ type: Record.Type = Record.self, rows: [[String: (any DatabaseValueConvertible & Sendable)?]], onConflict: OnConflict = .error,
         resultType: BatchResultType = .count
     ) {
         self.onConflict = onConflict
         self.resultType = resultType
         source = {
             var rest = rows.makeIterator()
-            return { rest.next() }
+            return { rest.next()?.mapValues { $0?.databaseValue ?? .null } }
         }
     }
 

@@ -84,10 +84,9 @@ private struct Seat: Codable, Hashable, ActiveRecord {
 
     @Test func `orders are by column, and one value or an aggregate is fetched from the store`() async throws {
         let store = try await store()
-        let rows: [[String: DatabaseValue]] = [
-            ["name": "Rome".databaseValue, "km": 7.databaseValue], ["name": "Oslo".databaseValue], ["name": "Bonn".databaseValue],
-        ]
-        let result = try await store.execute(BatchInsertRequest(Trip.self, rows: rows, resultType: .identifiers))
+        let request = BatchInsertRequest(
+            Trip.self, rows: [["name": "Rome", "km": 7], ["name": "Oslo", "id": nil], ["name": "Bonn"]], resultType: .identifiers)
+        let result = try await store.execute(request)
         #expect(result.identifiers.map(\.description) == ["trip(1)", "trip(2)", "trip(3)"])
         #expect(
             try await store.fetch(Trip.query.descending(Trip.Columns.km).ascending(Trip.Columns.name)).map(\.name) == [
