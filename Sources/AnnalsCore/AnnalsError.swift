@@ -86,6 +86,8 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
     /// The id that the relay's log has for the request, if a relay refused it or failed. Its operator can look it up.
     public var requestID: String?
     public var underlying: (any Error)?
+    /// More about the error than the underlying one says.
+    package var detail: (any Error)?
 
     public init(
         _ code: Code, operation: String = "", _ message: String, hint: String? = nil, isRetryable: Bool = false,

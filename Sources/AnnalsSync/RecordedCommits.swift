@@ -27,6 +27,9 @@ final class RecordedCommits: CommitNotices {
                     try await store.recordNewChanges()
                 } catch is AnnalsError {
                     // The next exchange records too, and reports what stands in the way.
+                } catch is CancellationError {
+                    // An app may interrupt its connection.
+                    try Task.checkCancellation()
                 }
             }
             signal.raise()

@@ -41,15 +41,19 @@ public struct BatchUpdateRequest<Record: TableRecord>: Sendable {
         if resultType == .count { return BatchResult(count: try selected.updateAll(db, assignments)) }
         let table = Record.databaseTableName
         let columns = try db.primaryKey(table).columns
-        let all = columns.map { Column($0) as any SQLSelectable } + [AllColumns()]
+        let key = columns.map { Column($0) }
         var stored: [[DatabaseValue]: RowDigest] = [:]
-        let before = try GRDB.Row.fetchCursor(db, selected.select(all))
-        while let row = try before.next() { stored[Array(row.databaseValues.prefix(columns.count))] = RowDigest(row) }
+        let before = try GRDB.Row.fetchCursor(db, selected.select(key.map { $0 as any SQLSelectable } + [AllColumns()]))
+        while let row = try before.next() { stored[Array(row.databaseValues.prefix(columns.count))] = RowDigest(row, columns.count) }
+        // SQLite keeps what a RETURNING clause gives until the statement is done, so it gives only keys.
+        let same = columns.map { "\($0.quotedDatabaseIdentifier) IS ?" }.joined(separator: " AND ")
+        let row = try db.makeStatement(sql: "SELECT * FROM \(table.quotedDatabaseIdentifier) WHERE \(same)")
         var result = BatchResult()
-        let after = try GRDB.Row.fetchCursor(selected.updateAndFetchStatement(db, assignments, selection: all))
-        while let row = try after.next() {
-            let key = Array(row.databaseValues.prefix(columns.count))
-            guard stored[key] != RowDigest(row) else { continue }
+        let after = try GRDB.Row.fetchCursor(selected.updateAndFetchStatement(db, assignments, selection: key))
+        while let written = try after.next() {
+            let key = Array(written.databaseValues)
+            let now = try GRDB.Row.fetchOne(row, arguments: StatementArguments(key))
+            guard stored[key] == nil || stored[key] != now.map({ RowDigest($0, 0) }) else { continue }
             result.note(key, of: table, resultType)
         }
         return result
@@ -60,10 +64,11 @@ public struct BatchUpdateRequest<Record: TableRecord>: Sendable {
 private struct RowDigest: Equatable {
     private let hash: Int
 
-    init(_ row: GRDB.Row) {
+    /// - Parameter skipped: the number of columns before the values.
+    init(_ row: GRDB.Row, _ skipped: Int) {
         var hasher = Hasher()
         // As stored: SQLite finds 1 and 1.0 equal.
-        for value in row.databaseValues { hasher.combine(Value(value)) }
+        for value in row.databaseValues.dropFirst(skipped) { hasher.combine(Value(value)) }
         hash = hasher.finalize()
     }
 }

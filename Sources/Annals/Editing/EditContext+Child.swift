@@ -27,16 +27,15 @@ extension EditContext {
         }
     }
 
-    private static let keysOfChild: Int64 = 1 << 32
+    /// A record may store keys in 32 bits.
+    private static let keysOfChild: Int64 = 1 << 16
 
     /// Runs a step between a child and its parent, after both have followed rows to their current keys.
     func withParent(_ parent: EditContext, _ body: @escaping @Sendable (inout State, inout EditSet) throws -> Void) async throws {
         try await store.readForEditing { [self] db, catalog, newest in
-            try parent.follow(db, catalog, upTo: newest)
             try follow(db, catalog, upTo: newest)
             try state.withLock { own in
                 try parent.state.withLock { theirs in
-                    own.followSaves(of: theirs.edits)
                     try body(&own, &theirs.edits)
                     theirs.edits.lowestKey -= Self.keysOfChild
                 }
@@ -56,8 +55,9 @@ extension EditContext.State {
             let current = parent.current(identifier)
             if current != identifier { names[identifier] = current }
         }
-        edits.replaceKeys(names)
-        start?.replaceKeys(names)
+        let stored = parent.rows.filter { names.values.contains($0.key) }.compactMapValues(\.base)
+        edits.replaceKeys(names, stored)
+        start?.replaceKeys(names, stored)
     }
 
     mutating func give(to parent: inout EditSet) throws {
@@ -92,13 +92,20 @@ extension EditSet {
         } || start.rows.contains { identifier, before in rows[identifier] == nil && before.now != nil && before.base == nil }
     }
 
-    /// Replaces provisional keys, in the rows and in references to them.
-    mutating func replaceKeys(_ names: [PersistentIdentifier: PersistentIdentifier]) {
+    /// Replaces provisional keys of rows that were saved, in the rows and in references to them.
+    ///
+    /// - Parameter stored: the saved rows.
+    mutating func replaceKeys(
+        _ names: [PersistentIdentifier: PersistentIdentifier], _ stored: [PersistentIdentifier: [Value?]]
+    ) {
         guard !names.isEmpty else { return }
         for (old, new) in names {
             guard let table = rows[old]?.table else { continue }
             for (columnIndex, value) in zip(table.primaryKey, new.key) { rows[old]?.now?[columnIndex] = value }
             rows[old]?.hasProvisionalKey = false
+            // The saved row may have been fetched since, under its new key.
+            let base = rows.removeValue(forKey: new)?.base ?? stored[new] ?? rows[old]?.now
+            rows[old]?.base = base
         }
         rename(names)
     }
@@ -110,15 +117,36 @@ extension EditSet {
         _ child: EditSet, editedSince start: EditSet, restoresDeleted: Bool
     ) throws -> [PersistentIdentifier] {
         var deleted: [PersistentIdentifier] = []
+        func columns(_ row: EditedRow) -> [String] { row.table.columns.map(\.name) }
         for (identifier, row) in child.rows.sorted(by: { $0.value.order < $1.value.order }) {
             let before = start.rows[identifier]
             guard before.map({ $0.now != row.now }) ?? row.hasEdits else { continue }
+            guard [before, rows[identifier]].allSatisfy({ $0.map(columns) ?? columns(row) == columns(row) }) else {
+                throw AnnalsError.editing(
+                    "the table \(identifier.table) has lost a column that is edited", hint: "Discard the edits, and fetch the rows again")
+            }
             guard let now = row.now else {
                 delete(identifier, row)
                 continue
             }
             guard var mine = rows[identifier] else {
-                add(identifier, row)
+                // The parent has forgotten the row. Its own edits of it, which the child began with, are dropped.
+                guard let before, let known = before.now else {
+                    add(identifier, row)
+                    continue
+                }
+                guard let base = row.base else {
+                    guard restoresDeleted else {
+                        deleted.append(identifier)
+                        continue
+                    }
+                    add(identifier, row)
+                    continue
+                }
+                var own = row
+                own.now = base.indices.map { now[$0] != known[$0] ? now[$0] : base[$0] }
+                own.record = try row.record.map { try own.redecoded(as: $0) }
+                add(identifier, own)
                 continue
             }
             if before == nil, row.base == nil, mine.now != nil {
@@ -134,6 +162,10 @@ extension EditSet {
                     continue
                 }
                 mine.now = now
+            }
+            // A row that the child read itself: a save compares this with what is stored.
+            if before == nil, let read = row.base, let base = mine.base {
+                mine.base = base.indices.map { now[$0] != known?[$0] ? read[$0] : base[$0] }
             }
             mine.record = try row.record.map { try mine.redecoded(as: $0) }
             setEdited(identifier, mine)

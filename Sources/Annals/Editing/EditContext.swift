@@ -67,8 +67,9 @@ public final class EditContext: Sendable {
     /// the request's conditions and order apply to the edited values.
     ///
     /// Without unsaved edits of its row, a record that this context already knows has the values with which it was read first. `refresh`
-    /// updates all known rows to the stored values. A request that names `rowid` or the schema `main` cannot see edits of the table. An
-    /// edit with a value that the table would refuse is seen, too.
+    /// updates all known rows to the stored values. While a table has edits, a request that names its `rowid`
+    /// fails, as GRDB's count of associated rows does for a table without an integer key, and one that names the schema `main` does not see
+    /// the edits. An edit with a value that the table would refuse is seen, too.
     ///
     /// - Parameter request: evaluated where the database is read, so it can use only `Sendable` values.
     /// - Throws: `AnnalsError` with code `usage` for a table without a primary key; errors of reading and decoding.
@@ -124,15 +125,17 @@ public final class EditContext: Sendable {
             let table = try edits.table(of: Record.self)
             func rows() throws -> [EditSet.FetchedRow] { try fetch(db).map { try EditSet.whole($0, table, db) } }
             let rows = try seesEdits ? PendingRows(edits).whileVisible(db, in: table.name, rows) : rows()
-            return try state.withLock { try $0.edits.read(rows, Record.self, at: newest) }
+            return try state.withLock { try $0.edits.read(rows, Record.self, at: newest, seen: edits) }
         }
     }
 
     /// Applies the new keys that syncs gave to known rows. The lock is held only for the part that needs no database.
     @discardableResult
     func follow(_ db: Database, _ catalog: TableCatalog, upTo newest: Int64) throws -> EditSet {
+        let saved = try parent?.follow(db, catalog, upTo: newest)
         let renumbered = try Store.renumberedRows(db, after: edits.oldest)
         return state.withLock { state in
+            if let saved { state.followSaves(of: saved) }
             state.edits.move(to: catalog)
             state.edits.follow(renumbered, upTo: newest)
             state.start?.move(to: catalog)

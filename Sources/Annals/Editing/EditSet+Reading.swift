@@ -9,24 +9,31 @@ extension EditSet {
     /// Adds rows that were just read. A row that is already known keeps the values with which it was read first, so that all its
     /// records agree.
     ///
+    /// - Parameter seen: the set whose edits the request saw. It may have changed since.
     /// - Returns: a record, with edits, for each row that is not to be deleted.
-    mutating func read<Record: EditableRecord>(_ fetched: [FetchedRow], _ type: Record.Type, at newest: Int64) throws -> [Record] {
+    mutating func read<Record: EditableRecord>(
+        _ fetched: [FetchedRow], _ type: Record.Type, at newest: Int64, seen: EditSet
+    ) throws -> [Record] {
         let table = try table(of: Record.self)
         let numbered = table.numberedColumnIndexes
         var records: [Record] = []
         for row in fetched {
             let values: [Value?] = table.columns.map { row.row.hasColumn($0.name) ? Value(row.row[$0.name] as DatabaseValue) : nil }
             let identifier = table.identifier(of: values.map { $0 ?? .null })
-            if let known = rows[identifier] {
+            // The values are those of an edit, which may have been saved, undone or dropped since.
+            let wasEdited = seen.rows[identifier]?.hasEdits ?? false
+            if let known = rows[wasEdited ? current(identifier) : identifier] {
                 if known.now == nil { continue }
                 guard known.hasEdits else {
                     records.append(try row.isAsFetched && known.now == values ? Record(row: row.row) : known.decode(Record.self))
                     continue
                 }
                 // Rows of other tables, which the request may also fetch, are only in the row.
-                records.append(try Record(row: row.row))
+                let isAsSeen = seen.rows[identifier].map { $0.now == known.now } ?? false
+                records.append(try isAsSeen ? Record(row: row.row) : known.decode(Record.self))
                 continue
             }
+            if wasEdited { continue }
             var known = EditedRow(table: table, base: values, now: values, asOf: newest)
             for column in table.generatedColumns where row.row.hasColumn(column.name) {
                 known.generated[column.name] = row.row[column.name]

@@ -229,7 +229,7 @@ public struct EditSet: Sendable {
 
     /// Drops all edits and forgets all rows. Provisional keys are not used again.
     mutating func discard() {
-        (rows, renamed, renumberings) = ([:], [:], [])
+        (rows, renumberings) = ([:], [])
         discards += 1
         editsBefore = edits
     }

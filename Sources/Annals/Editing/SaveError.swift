@@ -34,7 +34,7 @@ extension AnnalsError {
     public var saveError: SaveError? {
         if let error = underlying as? SaveError { return error }
         if code == .busy { return .busy }
-        if let refused = underlying as? RefusedReference { return .constraints([refused.conflict]) }
+        if let refused = detail as? RefusedReference { return .constraints([refused.conflict]) }
         guard code == .constraint, let error = underlying as? DatabaseError else { return nil }
         return Refused(error).map { .constraints([$0.conflict]) }
     }

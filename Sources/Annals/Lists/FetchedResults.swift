@@ -112,13 +112,15 @@ where Item.ID: Hashable & Sendable {
 
         /// An element now, and after each commit and each edit.
         private static func wakeups(of context: EditContext) -> AsyncThrowingStream<Void, any Error> {
-            AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            // Begins now, before the first refresh.
+            let commits = context.store.remoteChanges
+            return AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
                 let work = Task {
                     do {
                         try await withThrowingTaskGroup(of: Void.self) { group in
                             defer { group.cancelAll() }
                             group.addTask { for await _ in context.changes() { continuation.yield() } }
-                            group.addTask { for try await _ in context.store.remoteChanges { continuation.yield() } }
+                            group.addTask { for try await _ in commits { continuation.yield() } }
                             try await group.next()
                         }
                         continuation.finish()
@@ -156,10 +158,20 @@ where Item.ID: Hashable & Sendable {
         private func refresh() async throws -> Bool {
             while true {
                 do {
-                    return try await results.store.read { [results, state] db in
-                        try state.list.withLock {
+                    let (results, state) = (results, state)
+                    guard let context = results.context else {
+                        return try await results.store.read { db in
+                            try state.list.withLock {
+                                try $0.refresh(
+                                    results.request, results.store, db, section: results.section, skips: results.skipsUndecodableRows)
+                            }
+                        }
+                    }
+                    return try await results.store.readForEditing { db, catalog, newest in
+                        let edits = try context.follow(db, catalog, upTo: newest)
+                        return try state.list.withLock {
                             try $0.refresh(
-                                results.request, results.store, db, section: results.section, edits: results.context?.edits,
+                                results.request, results.store, db, section: results.section, edits: edits,
                                 skips: results.skipsUndecodableRows)
                         }
                     }

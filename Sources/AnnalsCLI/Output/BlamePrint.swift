@@ -11,7 +11,9 @@ struct BlamePrint {
         let row = "\(PrintableText.of(blame.table)) \(RowText.row(blame.key, blame.keyColumns))"
         switch blame.end {
         case nil: break
-        case .deleted(let transaction): console.print("\(row) was deleted by \(words(transaction))")
+        case .deleted(let transaction):
+            let note = transaction.author == nil ? nil : transaction.contextName
+            console.print("\(row) was deleted by \(words(transaction))\(note.map { ", \(PrintableText.of($0))" } ?? "")")
         case .moved(let key, let transaction):
             console.print("\(row) became \(RowText.row(key, blame.keyColumns)) by \(words(transaction))")
         }

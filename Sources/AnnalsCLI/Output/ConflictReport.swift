@@ -48,7 +48,9 @@ enum ConflictReport {
         ] {
             guard name != "base" || row != nil else { continue }
             let isWinner = name == line.conflict.resolution.map(\.rawValue) ?? side(entry.winner)
-            let text = "  \(isWinner ? "✓" : " ") \(pad(name)) \(row.map { RowText.row($0, columns) } ?? "no row")"
+            let isOther = name == "stored" && row == nil && entry.kind == .unique && entry.winner == .stored
+            let empty = isOther ? "another row, with the same UNIQUE value" : "no row"
+            let text = "  \(isWinner ? "✓" : " ") \(pad(name)) \(row.map { RowText.row($0, columns) } ?? empty)"
             let time = when.map { style(.dim, "  \(Timestamp.text($0))\(who ?? "")") } ?? ""
             lines.append((isWinner ? style(.green, text) : text) + time)
         }
@@ -89,6 +91,10 @@ enum ConflictReport {
             return values.map { RowText.row($0, columns) } ?? "the delete"
         }
         let why = "\(kind(entry.kind)), \(PrintableText.of(entry.policy))"
+        if entry.isMerge, entry.stored == nil {
+            let target = line.holder.map { RowText.key($0.key, line.layout) } ?? "the row with the same UNIQUE value"
+            return "\(row) was merged into \(target), which rows that referred to it refer to now; \(text(.incoming)) was not kept (\(why))"
+        }
         if entry.winner == .stored, entry.stored == nil, ![.deleteOfUpdated, .updateOfDeleted].contains(entry.kind) {
             return "\(row): \(text(.incoming)) was not inserted (\(why))"
         }

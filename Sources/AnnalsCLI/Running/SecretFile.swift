@@ -18,8 +18,8 @@ struct SecretFile {
     init(_ path: String, replaces: Bool, ifTaken hint: String) throws {
         // A symbolic link is kept; the file that it refers to is replaced.
         let target = replaces ? URL(fileURLWithPath: path).resolvingSymlinksInPath().path : path
-        var status = stat()
-        if replaces, stat(target, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+        let kind = try? FileManager.default.attributesOfItem(atPath: target)[.type] as? FileAttributeType
+        if replaces, let kind, kind != .typeRegular {
             throw AnnalsError(.cannotCreate, "\(path) is not a regular file", hint: "Choose another name")
         }
         self.path = target

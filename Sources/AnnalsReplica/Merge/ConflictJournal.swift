@@ -2,7 +2,7 @@ public import AnnalsCore
 import AnnalsMerge
 package import AnnalsSchema
 import AnnalsSQLite
-import AnnalsWire
+package import AnnalsWire
 import Foundation
 package import GRDB
 
@@ -105,12 +105,16 @@ package enum ConflictJournal {
     package static func refusedCount(_ db: Database) throws -> Int {
         // Bit 6 of the second byte is set if the incoming side won.
         let hasStoredWon = "(instr('0123456789ABCDEF', substr(hex(substr(entry, 2, 1)), 1, 1)) - 1) & 4 = 0"
-        return try Int.fetchOne(
-            db,
-            sql:
-                "SELECT count(*) FROM annals_conflicts WHERE resolved = 0 AND \(isOfKind([.unique, .foreignKey, .check])) AND \(hasStoredWon)"
-        )
-            ?? 0
+        let refused = "FROM annals_conflicts WHERE resolved = 0 AND \(isOfKind([.unique, .foreignKey, .check])) AND \(hasStoredWon)"
+        // A merged row was not refused. Only entries that contain the name of the policy are decoded.
+        let mayBeMerged = "instr(entry, CAST('\(UniqueRule.mergeRows.rawValue)' AS BLOB)) > 0"
+        var count = try Int.fetchOne(db, sql: "SELECT count(*) \(refused) AND NOT \(mayBeMerged)") ?? 0
+        let rows = try GRDB.Row.fetchCursor(db, sql: "SELECT entry \(refused) AND \(mayBeMerged)")
+        while let row = try rows.next() {
+            let bytes: Data = try row.value("entry")
+            if try !JournalEntry.decode([UInt8](bytes)).isMerge { count += 1 }
+        }
+        return count
     }
 
     /// The first byte of an entry is its kind.
@@ -340,4 +344,10 @@ package struct JournalGrowth: Hashable, Sendable {
         growth.replaced += more.replaced
         growth.first = growth.first ?? more.first
     }
+}
+
+extension JournalEntry {
+    /// Whether the incoming row was merged into the stored one. Its own values are only in the journal, and rows that referred to it refer to
+    /// the stored row.
+    package var isMerge: Bool { kind == .unique && policy == UniqueRule.mergeRows.rawValue && winner == .stored }
 }

@@ -155,7 +155,8 @@ final class RevertedWork: RevertSource {
             let what = table.map { " that changed \($0.definition.name)" } ?? ""
             throw AnnalsError(
                 .rowNotFound, operation: "revert", "history has no transaction of \(author.name)\(what) between these points",
-                hint: "HistoryRequest.authors lists them", commandHint: "annals history --author lists the transactions of an author")
+                hint: "The transactions of the points themselves are not included. HistoryRequest.authors lists those of an author",
+                commandHint: "The transactions of the points themselves are not included. annals history --author lists those of an author")
         }
     }
 

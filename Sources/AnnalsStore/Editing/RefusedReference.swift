@@ -28,8 +28,11 @@ package struct RefusedReference: TranslatableError {
             children.isEmpty
             ? "no row of \(other) has the value of \(place)"
             : "rows of \(other) refer to \(place) of a row that would be deleted or changed"
-        return AnnalsError(
-            .constraint, operation: operation, "FOREIGN KEY constraint failed: \(what)", hint: "Nothing was changed", underlying: self)
+        var error = AnnalsError(
+            .constraint, operation: operation, "FOREIGN KEY constraint failed: \(what)", hint: "Nothing was changed", underlying: self.error
+        )
+        error.detail = self
+        return error
     }
 
     /// Runs a caller's writes. If a foreign key refuses one of them, or would refuse the commit, throws this error instead.

@@ -151,8 +151,14 @@ private struct Reconciling {
     private func hasValuesOfItsTypes() throws -> Bool {
         let (layouts, session) = (try LayoutNames(db).all, MergeSession(db, registry: tables))
         return try Outbox.rows(db).allSatisfy { row in
-            let transaction = try OutboxTransaction(row, Outbox.content(db, of: row, layouts: layouts), session)
-            return try transaction.changes.allSatisfy { change in
+            let changes: [TableChange]
+            do {
+                changes = try OutboxTransaction(row, Outbox.content(db, of: row, layouts: layouts), session).changes
+            } catch is MergeError {
+                // It names a table or column that is gone.
+                return false
+            }
+            return try changes.allSatisfy { change in
                 let columns = try session.table(named: change.table).definition.columns
                 func fits(_ value: Value, _ columnIndex: Int) throws -> Bool {
                     try session.asStored(value, in: columns[columnIndex]) == value

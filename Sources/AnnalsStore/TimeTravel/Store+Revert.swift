@@ -64,7 +64,10 @@ extension Store {
             let token = try HistoryBounds(db).tokenOfHeld(number)
             try UnknownRows.checkRevert(of: number, db)
             let reverting = try Reverting(db, tables: tables, transaction: number, part: part, moments: moments, later: later)
-            return (reverting, "\(Self.revertContext)\(token)", "transaction \(number) cannot be reverted")
+            let isPart = part != nil || moments != nil
+            return (
+                reverting, "\(isPart ? Self.partialRevertContext : Self.revertContext)\(token)", "transaction \(number) cannot be reverted"
+            )
         }
     }
 
@@ -114,6 +117,8 @@ extension Store {
 
     /// What the context of a reverting transaction begins with.
     static let revertContext = "revert of "
+    /// The same for a part of a transaction, the rest of which counts as not undone.
+    private static let partialRevertContext = "revert of a part of "
 
     private func reverting(
         _ run: RevertRun, _ make: @escaping @Sendable (Database, TrackedTables) throws -> (Reverting, context: String, cannot: String)

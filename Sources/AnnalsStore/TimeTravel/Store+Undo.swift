@@ -39,8 +39,7 @@ extension Store {
     /// - Throws: `AnnalsError` as `revert`; nothing is changed then. `rowsDiffer` if others changed the same rows since.
     @discardableResult
     public func undo(by author: String?) async throws -> RevertOutcome? {
-        guard let number = try await lastWork(of: author).undoable else { return nil }
-        return try await revert(transaction: number, author: author)
+        try await revertNewest(by: author) { try await self.lastWork(of: author, passing: $0).undoable }
     }
 
     /// Takes the newest undo of an author back, if the author has written nothing since; see `undo(by:)`.
@@ -49,16 +48,26 @@ extension Store {
     /// - Throws: `AnnalsError` as `revert`; nothing is changed then.
     @discardableResult
     public func redo(by author: String?) async throws -> RevertOutcome? {
-        guard let number = try await lastWork(of: author).redoable else { return nil }
-        return try await revert(transaction: number, author: author)
+        try await revertNewest(by: author) { try await self.lastWork(of: author, passing: $0).redoable }
     }
 
-    private func lastWork(of author: String?) async throws -> LastWork {
+    /// Reverts the newest transaction whose revert changes something: others may have set its rows back already.
+    private func revertNewest(by author: String?, _ find: (Set<Int64>) async throws -> Int64?) async throws -> RevertOutcome? {
+        var passed: Set<Int64> = []
+        while let number = try await find(passed) {
+            let outcome = try await revert(transaction: number, author: author)
+            guard outcome.number == nil else { return outcome }
+            passed.insert(number)
+        }
+        return nil
+    }
+
+    private func lastWork(of author: String?, passing passed: Set<Int64>) async throws -> LastWork {
         try await recordExternalChanges()
         return try await translated("revert") {
             try await database.reading { db in
                 guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
-                return try LastWork(of: author, db)
+                return try LastWork(of: author, passing: passed, db)
             }
         }
     }
@@ -71,25 +80,31 @@ private struct LastWork: Sendable {
     /// The newest undo that was not taken back; nil if a transaction of the author is newer.
     private(set) var redoable: Int64?
 
-    init(of author: String?, _ db: Database) throws {
+    /// - Parameter passed: transactions that count as undone.
+    init(of author: String?, passing passed: Set<Int64>, _ db: Database) throws {
         let table = TransactionTable(db)
         let oldest = try HistoryBounds(db).oldest.number
         let rows = try table.rowsFromNewest(after: oldest)
-        // An undo names a transaction before it, so it is seen first.
-        var undone: Set<Int64> = []
+        // A revert, of any author, names a transaction before it, so it is seen first.
+        var undone = passed
         while let row = try rows.next() {
-            guard try row.value("author") == author, let origin = try TransactionOrigin(rawValue: row.value("origin")),
-                TransactionOrigin.own.contains(origin)
-            else { continue }
+            guard let origin = try TransactionOrigin(rawValue: row.value("origin")), TransactionOrigin.own.contains(origin) else {
+                continue
+            }
+            guard origin != .migration else { return }
             let number: Int64 = try row.value("number")
+            let isOwn = try row.value("author") == author
             guard !undone.contains(number) else { continue }
-            guard origin == .undo, let target = try Self.target(row.value("context")) else {
-                if origin != .migration { undoable = number }
+            if origin == .undo, let target = try Self.target(row.value("context")) {
+                undone.insert(target)
+                // An undo of an undo is a redo, and no redo is taken back.
+                if isOwn, redoable == nil, try table.row(target).flatMap({ try Self.target($0.value("context")) }) == nil {
+                    redoable = number
+                }
+            } else if isOwn {
+                undoable = number
                 return
             }
-            undone.insert(target)
-            // An undo of an undo is a redo, and no redo is taken back.
-            if redoable == nil, try table.row(target).flatMap({ try Self.target($0.value("context")) }) == nil { redoable = number }
         }
     }
 

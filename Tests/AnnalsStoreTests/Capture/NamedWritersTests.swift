@@ -298,6 +298,8 @@ struct NamedWritersTests {
                     RandomCaptureTests.Statement.random(&generator)
                 }
                 statements.removeAll { ["BEGIN", "COMMIT", "ROLLBACK"].contains($0) || $0.contains("OR ROLLBACK") }
+                // A REPLACE that only moves a row to the rowid of another one writes nothing of its own, so nothing tells whose it is.
+                statements.removeAll { $0.contains("OR REPLACE") && $0.contains("SET rowid") }
                 if let author { statements = [name(author)] + statements + (ends ? [end] : []) }
                 let commits = Int.random(in: 0..<6, using: &generator) > 0
                 log += ["[\(writer)] BEGIN"] + statements + [commits ? "COMMIT" : "ROLLBACK"]
@@ -315,9 +317,14 @@ struct NamedWritersTests {
             rows = try fixture.rows()
             try fixture.recordExternal()
             var found = [expected[0]]
+            var contexts: [String] = []
             for (transaction, changes) in try fixture.changes(after: number) {
                 let author = try fixture.queue.read { db in
                     try String.fetchOne(db, sql: "SELECT author FROM annals_transactions WHERE number = ?", arguments: [transaction])
+                }
+                let context = "SELECT context FROM annals_transactions WHERE number = ?"
+                contexts += try fixture.queue.read { db in
+                    try String.fetchAll(db, sql: "\(context) AND context NOT NULL", arguments: [transaction])
                 }
                 found.append(Expected(author: author, rows: found[found.count - 1].rows.applying(changes)))
                 number = transaction
@@ -325,7 +332,8 @@ struct NamedWritersTests {
             let (wanted, have) = (Self.essence(expected), Self.essence(found))
             #expect(
                 wanted.map(\.author) == have.map(\.author) && wanted.map(\.rows) == have.map(\.rows),
-                "ANNALS_SEED=\(seed), round \(round): \(log.joined(separator: "; ")) \(wanted.map(\.author)) \(have.map(\.author))")
+                "ANNALS_SEED=\(seed), round \(round): \(log.joined(separator: "; ")) \(wanted.map(\.author)) \(have.map(\.author)) \(contexts) \(own)"
+            )
             if wanted.map(\.rows) != have.map(\.rows) { return }
         }
     }

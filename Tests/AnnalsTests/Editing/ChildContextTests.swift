@@ -132,6 +132,52 @@ struct ChildContextTests {
         #expect(titles == ["0", "edited"])
     }
 
+    @Test("fetches a row that its parent saved, and keeps its own edit of it")
+    func savedMeanwhile() async throws {
+        let league = try await League()
+        let (context, _) = try await league.context()
+        let dora = try context.insert(Player(name: "Dora"))
+        let sheet = context.child()
+        try sheet.edit(dora) { $0.score = 7 }
+        try await context.save()
+        #expect(try await sheet.fetch(Player.order(Column("id"))).map(\.id) == [1, 2, 3, 4])
+        try await sheet.save()
+        try await context.save()
+        #expect(try await league.player(4)?.score == 7)
+        #expect(try await league.store.read { db in try Player.fetchCount(db) } == 4)
+    }
+
+    @Test("conflicts with what others wrote since it read the row, although its parent read it later")
+    func stale() async throws {
+        let league = try await League()
+        let context = try await league.store.editContext()
+        let sheet = context.child()
+        let ada = try #require(await sheet.fetchOne(Player.filter(key: 1)))
+        try sheet.edit(ada) { $0.score = 12 }
+        try await league.other("UPDATE player SET score = 50 WHERE id = 1")
+        _ = try await context.fetch(Player.all())
+        try await sheet.save()
+        let error = await #expect(throws: AnnalsError.self) { try await context.save() }
+        #expect(error?.code == .conflict)
+        #expect(try await league.player(1)?.score == 50)
+    }
+
+    @Test("does not bring back what its parent discarded")
+    func discardedParent() async throws {
+        let league = try await League()
+        let (context, players) = try await league.context()
+        try context.edit(players[0]) { $0.score = 999 }
+        let dora = try context.insert(Player(name: "Dora"))
+        let sheet = context.child()
+        try sheet.edit(players[0]) { $0.name = "A" }
+        context.discard()
+        try await sheet.save()
+        try await context.save()
+        #expect(try await league.player(1) == Player(id: 1, name: "A", score: 10, mail: "ada@x", team: 1))
+        let other = context.child()
+        await #expect(throws: AnnalsError.self) { try other.edit(dora) { $0.score = 1 } }
+    }
+
     /// Random edits in a context and two children, held against the same edits of dictionaries.
     @Test(arguments: Seeds.givenOrNew(20))
     func random(seed: UInt64) async throws {

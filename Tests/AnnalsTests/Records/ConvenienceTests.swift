@@ -208,6 +208,24 @@ private struct Seat: Codable, Hashable, ActiveRecord {
         #expect(try await store.undo(by: nil) == nil)
     }
 
+    @Test func `work that others have set back, or reverted, counts as undone`() async throws {
+        let store = try await store()
+        try await insert("a", store)
+        try await insert("b", store)
+        try await store.write(author: "ben") { db in try db.execute(sql: "DELETE FROM trip WHERE name = 'b'") }
+        #expect(try await store.undo(by: "ann") != nil)
+        #expect(try await names(store) == "")
+        #expect(try await store.undo(by: "ann") == nil)
+        try await insert("c", store)
+        let last = try await store.latestToken()
+        try await store.revert(last)
+        #expect(try await store.undo(by: "ann") == nil)
+        // A schema change ends it for every author.
+        try await insert("d", store)
+        try await store.migrate(label: "v2") { db in try db.execute(sql: "ALTER TABLE trip ADD COLUMN km REAL") }
+        #expect(try await store.undo(by: "ann") == nil)
+    }
+
     @Test func `a save is reverted by its token`() async throws {
         let store = try await store()
         try await insert("a", store)
