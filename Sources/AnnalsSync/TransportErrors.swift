@@ -92,7 +92,9 @@ extension TransportError {
         switch problem.status {
         // For the operation "sync" the command line replaces the hint by one about tokens. The relay's hint is right here.
         case 403 where problem.knownCode == .replicaOwnedElsewhere:
-            return AnnalsError(.notPermitted, operation: "push", text, hint: problem.hint)
+            return AnnalsError(
+                .notPermitted, operation: "push", text, hint: problem.hint,
+                commandHint: problem.hint.map { "\($0). --credential-file gives a token" })
         case 403 where problem.knownCode == .quarantined: return make(.quarantined)
         case 401, 403: return make(.notPermitted)
         case 429, 500...: return make(.relayOverloaded, retry: true)

@@ -49,6 +49,31 @@ struct ResolveTests {
         }
     }
 
+    @Test("only what a list prints or counts is marked as printed, and digests of several files are one list")
+    func marked() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            let insert = "INSERT INTO customer(name, city) VALUES ('New', 'Ulm');"
+            try await conflict(shop, shop: insert, laptop: insert)
+            try await cityConflict(shop)
+            func unseen() async throws -> String {
+                try await shop.shell("laptop.db", "SELECT group_concat(id) FROM annals_conflicts WHERE seen = 0;")
+            }
+            let (renumbered, update) = try await (renumbered(shop, "laptop.db"), conflicts(shop, "shop.db"))
+            #expect(renumbered.count == 1 && update.count == 1)
+            try await shop.shell("laptop.db", "UPDATE annals_conflicts SET seen = 0;")
+            try await shop.succeed("conflicts", "laptop.db", "--kind", "check")
+            #expect(try await unseen() == "1,2")
+            try await shop.succeed("conflicts", "laptop.db", "--kind", "update")
+            #expect(try await unseen() == "1")
+            try await shop.succeed("conflicts", "laptop.db")
+            #expect(try await unseen() == "")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            let digests = try await shop.succeed("digest", "shop.db", "laptop.db").lines
+            #expect(digests.count == 2 && Set(digests.map { $0.prefix(64) }).count == 1)
+        }
+    }
+
     @Test("a conflict that is settled again: nothing where the row holds that already, else what was asked")
     func again() async throws {
         try await Workshop.with { shop in

@@ -41,7 +41,10 @@ struct UndoTests {
                 "UPDATE customer SET city = 'Bonn' WHERE id = 1;")
             let text = try await shop.annals("revert", "shop.db", "1", "--dry-run")
             #expect(text.status == 65)
-            #expect(Array(text.lines.prefix(2)) == ["in the way: customer id = 1: city changed by #3, #2", "revert first, in this order:"])
+            #expect(
+                Array(text.lines.prefix(2)) == [
+                    "in the way: customer id = 1: city changed by #3, #2", "revert first, in this order, or keep them with --skip-changed:",
+                ])
             #expect(text.lines.dropFirst(2).map { $0.prefix(4) } == ["  #3", "  #2"])
             #expect(text.errors.contains("revert 3 (external, ") && text.errors.contains("first, in this order, or --skip-changed leaves"))
             let json = try await shop.annals("revert", "shop.db", "1", "--dry-run", "--json")

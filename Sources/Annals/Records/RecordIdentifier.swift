@@ -1,4 +1,4 @@
-public import AnnalsStore
+public import AnnalsHistory
 import AnnalsCore
 public import GRDB
 

@@ -51,8 +51,9 @@ struct ConflictsCommand: AsyncParsableCommand {
                 }
             }
             last = end
-            // Rows with another number need nothing from a person.
-            try await note(page.filter { isMeant($0) || $0.conflict.entry.kind == .renumber }, in: store)
+            // A list without options counts the rows with another number.
+            let isCounted = kind.isEmpty && table.isEmpty && !unresolved
+            try await note(page.filter { isMeant($0) || (isCounted && $0.conflict.entry.kind == .renumber) }, in: store)
         }
         let (settled, renumbered) = try await store.conflictCounts()
         if printed == 0, !output.json {

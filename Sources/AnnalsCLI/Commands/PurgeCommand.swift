@@ -50,14 +50,15 @@ struct PurgeCommand: AsyncParsableCommand {
         if remember, keep == nil, share == nil { throw ValidationError("--remember needs --keep or --share.") }
         guard remember || ![.all, .usual].contains(keep) else { throw ValidationError("--keep all and --keep default need --remember.") }
         if share != nil, [.all, .usual].contains(keep) { throw ValidationError("--share needs --keep with a duration, or none.") }
-        if dryRun, vacuum || remember { throw ValidationError("--dry-run cannot be combined with --vacuum or --remember.") }
+        if dryRun, vacuum { throw ValidationError("--dry-run cannot be combined with --vacuum.") }
+        if dryRun, [.all, .usual].contains(keep) { throw ValidationError("--dry-run needs --keep with a duration, or --share.") }
     }
 
     func run() async throws {
         let console = output.console
         let store = try argument.open()
         var remembered: PurgePrint.Rule?
-        if remember {
+        if remember, !dryRun {
             let replaced = try await store.replaceRetention(by: rule)
             remembered = try await PurgePrint.Rule(now: store.retention(), replaced)
         }
@@ -94,7 +95,7 @@ struct PurgeCommand: AsyncParsableCommand {
             try await store.refuseFuture(before)
             return try await store.deleteHistory(before: before, mode: mode, dryRun: dryRun, progress: progress)
         }
-        let rule = remember || (keep == nil && share == nil) ? try await store.retention() : self.rule
+        let rule = (remember && !dryRun) || (keep == nil && share == nil) ? try await store.retention() : self.rule
         return try await store.purge(rule ?? .all, mode: mode, dryRun: dryRun, progress: progress)
     }
 }

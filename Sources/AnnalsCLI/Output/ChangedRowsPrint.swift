@@ -69,7 +69,7 @@ enum RefusalPrint {
             console.print("and \(Count.of(refusal.count - refusal.obstacles.count, "more row"))")
         }
         guard !refusal.transactions.isEmpty else { return }
-        console.print(refusal.isRebased ? "revert instead:" : "revert first, in this order:")
+        console.print(refusal.isRebased ? "revert instead:" : "revert first, in this order, or keep them with --skip-changed:")
         let print = HistoryPrint(console: console, json: false, values: false, replicas: replicas)
         for transaction in refusal.transactions { console.print("  " + print.line(transaction)) }
         if refusal.hasMore { console.print("  and more") }

@@ -2,7 +2,7 @@ public import AnnalsCore
 import AnnalsMerge
 package import AnnalsSchema
 import AnnalsSQLite
-package import AnnalsWire
+import AnnalsWire
 import Foundation
 package import GRDB
 

@@ -175,7 +175,7 @@ struct ChildContextTests {
         try await context.save()
         #expect(try await league.player(1) == Player(id: 1, name: "A", score: 10, mail: "ada@x", team: 1))
         let other = context.child()
-        await #expect(throws: AnnalsError.self) { try other.edit(dora) { $0.score = 1 } }
+        #expect(throws: AnnalsError.self) { try other.edit(dora) { $0.score = 1 } }
     }
 
     /// Random edits in a context and two children, held against the same edits of dictionaries.

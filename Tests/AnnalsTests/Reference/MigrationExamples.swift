@@ -48,6 +48,10 @@ struct MigrationExamples {
                 from: SchemaV1.self, to: SchemaV2.self, renames: [.column("title", of: "todo", to: "heading")])
             #expect(stage.label == "1.0.0 → 2.1.0")
         }
+        do {
+            let stage = MigrationStage.lightweight(from: SchemaV2.self, to: SchemaV3.self, removing: ["todo.color", "draft"])
+            #expect(stage.removals.count == 2)
+        }
         let stage = MigrationStage.custom(
             label: "priorities", from: SchemaV2.self, to: SchemaV3.self,
             didMigrate: { db in try db.execute(sql: "UPDATE todo SET priority = 1 WHERE heading LIKE '%!'") })

@@ -11,6 +11,8 @@ public struct MigrationStage: Sendable {
     public let to: SchemaVersion
     /// Tables and columns that only get another name.
     public let renames: [Rename]
+    /// Tables, and columns as `table.column`, that a stage without code drops with their values.
+    public let removals: [String]
     let willMigrate: Handler?
     /// nil if the versions' definitions are sufficient.
     let migrate: Handler?
@@ -21,10 +23,22 @@ public struct MigrationStage: Sendable {
     ///
     ///     let stage = MigrationStage.lightweight(
     ///         from: SchemaV1.self, to: SchemaV2.self, renames: [.column("title", of: "todo", to: "heading")])
+    ///
+    /// What the later version does not have any more must be named, because its values are dropped with it. History keeps them.
+    ///
+    ///     let stage = MigrationStage.lightweight(from: SchemaV2.self, to: SchemaV3.self, removing: ["todo.color", "draft"])
+    ///
+    /// - Parameters:
+    ///   - label: the name of the transaction in history; nil: the two versions.
+    ///   - from: the version before.
+    ///   - to: the version after.
+    ///   - renames: done before everything else.
+    ///   - removals: tables, and columns as `table.column`, that are dropped, under their new names.
     public static func lightweight(
-        label: String? = nil, from: any VersionedSchema.Type, to: any VersionedSchema.Type, renames: [Rename] = []
+        label: String? = nil, from: any VersionedSchema.Type, to: any VersionedSchema.Type, renames: [Rename] = [],
+        removing removals: [String] = []
     ) -> MigrationStage {
-        MigrationStage(label, from.versionIdentifier, to.versionIdentifier, renames)
+        MigrationStage(label, from.versionIdentifier, to.versionIdentifier, renames, removals)
     }
 
     /// A stage with code of the app.
@@ -45,15 +59,15 @@ public struct MigrationStage: Sendable {
         label: String? = nil, from: any VersionedSchema.Type, to: any VersionedSchema.Type, renames: [Rename] = [],
         willMigrate: Handler? = nil, migrate: Handler? = nil, didMigrate: Handler? = nil
     ) -> MigrationStage {
-        MigrationStage(label, from.versionIdentifier, to.versionIdentifier, renames, willMigrate, migrate, didMigrate)
+        MigrationStage(label, from.versionIdentifier, to.versionIdentifier, renames, [], willMigrate, migrate, didMigrate)
     }
 
     init(
-        _ label: String? = nil, _ from: SchemaVersion, _ to: SchemaVersion, _ renames: [Rename] = [], _ willMigrate: Handler? = nil,
-        _ migrate: Handler? = nil, _ didMigrate: Handler? = nil
+        _ label: String? = nil, _ from: SchemaVersion, _ to: SchemaVersion, _ renames: [Rename] = [], _ removals: [String] = [],
+        _ willMigrate: Handler? = nil, _ migrate: Handler? = nil, _ didMigrate: Handler? = nil
     ) {
         self.label = label ?? "\(from) → \(to)"
-        (self.from, self.to, self.renames) = (from, to, renames)
+        (self.from, self.to, self.renames, self.removals) = (from, to, renames, removals)
         (self.willMigrate, self.migrate, self.didMigrate) = (willMigrate, migrate, didMigrate)
     }
 }

@@ -127,36 +127,56 @@ struct SchemaOutline: Sendable {
 
     /// The statements that turn this version into the next one.
     ///
-    /// - Throws: `AnnalsError` of code usage if additions are not sufficient: the next version lacks something, or its rows must
+    /// - Parameters:
+    ///   - removals: the tables, and columns as `table.column`, that may be dropped.
+    ///   - areAllPresent: whether all of them must be there.
+    /// - Throws: `AnnalsError` of code usage if additions are not sufficient: the next version lacks something else, or its rows must
     ///   satisfy more.
-    func additions(of next: SchemaOutline) throws -> [String] {
+    func additions(of next: SchemaOutline, removing removals: [String], areAllPresent: Bool = false) throws -> [String] {
         func refused(_ what: String) -> AnnalsError {
             AnnalsError(
                 .usage, operation: "migrate", "from \(version) to \(next.version), \(what)",
-                hint: "A stage without code can add tables, and columns that may be NULL or have a constant default. Write a custom stage")
+                hint:
+                    "A stage without code can add tables, and columns that may be NULL or have a constant default, and drop what it names in "
+                    + "removing:. Write a custom stage")
         }
-        if let gone = tables.first(where: { next.table(named: $0.name) == nil }) { throw refused("the table \(gone.name) is dropped") }
-        var statements: [String] = []
+        func isNamed(_ name: String) -> Bool { removals.contains { $0.isSameIdentifier(as: name) } }
+        let gone = tables.filter { next.table(named: $0.name) == nil }
+        if let other = gone.first(where: { !isNamed($0.name) }) { throw refused("the table \(other.name) is dropped") }
+        var used = Set(gone.map(\.name.foldedIdentifier))
+        var (dropped, statements): ([String], [String]) = ([], [])
         for table in next.tables {
             guard let own = self.table(named: table.name) else { continue }
             let more = table.columns.filter { own.columnIndex(of: $0.name) == nil }
-            if let gone = own.columns.first(where: { table.columnIndex(of: $0.name) == nil }) {
-                throw refused("the table \(table.name) drops the column \(gone.name)")
+            let lost = own.columns.filter { table.columnIndex(of: $0.name) == nil }
+            if let other = lost.first(where: { !isNamed("\(table.name).\($0.name)") }) {
+                throw refused("the table \(table.name) drops the column \(other.name)")
             }
+            if let key = lost.first(where: { column in own.primaryKey.contains { own.columns[$0].name == column.name } }) {
+                throw refused("the primary key of \(table.name) loses the column \(key.name)")
+            }
+            let kept = own.columns.map(\.name).filter { table.columnIndex(of: $0) != nil }
+            dropped += lost.map { "ALTER TABLE \(SQL.quote(table.name)) DROP COLUMN \(SQL.quote($0.name))" }
+            used.formUnion(lost.map { "\(table.name).\($0.name)".foldedIdentifier })
             if let column = more.first(where: { !SchemaAdditions.isOptional($0) }) {
                 throw refused("the column \(column.name) of \(table.name) needs a value in every row")
             }
             let keys = table.foreignKeys.filter { key in key.columns.contains { own.columnIndex(of: $0) == nil } }
-            if let difference = Self.difference(own, table.arranged(own.columns.map(\.name))) {
+            if let difference = Self.difference(own.arranged(kept), table.arranged(kept)) {
                 throw refused("the table \(table.name) changes: \(difference)")
             }
             statements += SchemaAdditions.statements(.init(table: table.name, columns: more, foreignKeys: keys))
         }
-        return statements + objects(of: next)
+        if areAllPresent, let other = removals.first(where: { !used.contains($0.foldedIdentifier) }) {
+            throw refused("nothing with the name \(other) is dropped")
+        }
+        let objects = objects(of: next)
+        // A column cannot be dropped while an index, a view or a trigger names it.
+        return objects.gone + dropped + statements + gone.map { "DROP TABLE \(SQL.quote($0.name))" } + objects.new
     }
 
-    /// New tables and all changed other objects, in the order in which the next version creates them.
-    private func objects(of next: SchemaOutline) -> [String] {
+    /// All changed objects that are no tables, and new tables, in the order in which the next version creates them.
+    private func objects(of next: SchemaOutline) -> (gone: [String], new: [String]) {
         func isKept(_ item: Item, in outline: SchemaOutline) -> Bool {
             outline.items.contains {
                 $0.type == item.type && $0.name.isSameIdentifier(as: item.name) && (item.isRowTable(in: self) || $0.sql == item.sql)
@@ -164,7 +184,8 @@ struct SchemaOutline: Sendable {
         }
         let gone = items.filter { !$0.isRowTable(in: self) && !isKept($0, in: next) }
         let new = next.items.filter { !isKept($0, in: self) }
-        return gone.reversed().map { "DROP \($0.type.uppercased()) \(SQL.quote($0.name))" } + new.map(\.sql)
+        // The indexes and triggers of a dropped table go with it.
+        return (gone.reversed().map { "DROP \($0.type.uppercased()) IF EXISTS \(SQL.quote($0.name))" }, new.map(\.sql))
     }
 
     /// The statements for an empty database.
