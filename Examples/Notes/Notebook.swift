@@ -22,7 +22,18 @@ struct Notebook: Sendable {
     ///
     /// - Returns: a message for the user, if any.
     func perform(_ command: Command) async throws -> String? {
-        try await store.write(author: "notes") { db in
+        switch command {
+        case .undo: return try await store.undo(by: Self.author) == nil ? "there is nothing to undo" : nil
+        case .redo: return try await store.redo(by: Self.author) == nil ? "there is nothing to redo" : nil
+        case .add, .edit, .toggle, .remove: return try await change(command)
+        }
+    }
+
+    /// The author of this program's commits. `undo` takes back those of this machine.
+    private static let author = "notes"
+
+    private func change(_ command: Command) async throws -> String? {
+        try await store.write(author: Self.author) { db in
             switch command {
             case .add(let title):
                 try Note(title: title).insert(db)
@@ -35,6 +46,7 @@ struct Notebook: Sendable {
             case .remove(let number):
                 guard let note = try Self.note(number, db) else { return "there is no note \(number)" }
                 try note.delete(db)
+            case .undo, .redo: break
             }
             return nil
         }
@@ -52,6 +64,8 @@ enum Command: Sendable {
     case edit(Int, String)
     case toggle(Int)
     case remove(Int)
+    case undo
+    case redo
 
     init?(_ line: String) {
         let words = line.split(separator: " ", maxSplits: 1).map(String.init)
@@ -60,6 +74,8 @@ enum Command: Sendable {
         case ("add", _) where !rest.isEmpty: self = .add(rest)
         case ("done", let number?): self = .toggle(number)
         case ("remove", let number?): self = .remove(number)
+        case ("undo", nil) where rest.isEmpty: self = .undo
+        case ("redo", nil) where rest.isEmpty: self = .redo
         case ("edit", nil):
             let parts = rest.split(separator: " ", maxSplits: 1).map(String.init)
             guard parts.count == 2, let number = Int(parts[0]) else { return nil }

@@ -5,7 +5,7 @@ import Logging
 /// Notes in a terminal, synced with those on other machines.
 @main
 struct Notes {
-    static let commands = "add TITLE   done N   edit N TITLE   remove N   pause   resume   quit"
+    static let commands = "add TITLE   done N   edit N TITLE   remove N   undo   redo   pause   resume   quit"
 
     static func main() async {
         // Log lines of the agent would overwrite the list. The list shows the agent's events anyway.

@@ -50,7 +50,7 @@ struct NotesTests {
     func pipe() async throws {
         try await Workshop.with { shop in
             let url = try await shop.relay()
-            for (name, input) in [("phone", "add Milk\nadd Bread\n"), ("laptop", "nonsense\nadd Eggs\n")] {
+            for (name, input) in [("phone", "add Milk\nadd Wrong\nundo\nadd Bread\nundo\nredo\n"), ("laptop", "nonsense\nadd Eggs\n")] {
                 let outcome = try await Program.run(
                     Self.notes, ["\(name).db", "--relay", url, "--name", name], in: shop.path, input: input)
                 #expect(outcome.status == 0, "\(outcome.errors)")

@@ -93,7 +93,8 @@ enum ConflictReport {
         let why = "\(kind(entry.kind)), \(PrintableText.of(entry.policy))"
         if entry.isMerge, entry.stored == nil {
             let target = line.holder.map { RowText.key($0.key, line.layout) } ?? "the row with the same UNIQUE value"
-            return "\(row) was merged into \(target), which rows that referred to it refer to now; \(text(.incoming)) was not kept (\(why))"
+            return "the new \(row) was merged into the space's row \(target), and rows that referred to it refer to that row now; "
+                + "\(text(.incoming)) was not kept (\(why))"
         }
         if entry.winner == .stored, entry.stored == nil, ![.deleteOfUpdated, .updateOfDeleted].contains(entry.kind) {
             return "\(row): \(text(.incoming)) was not inserted (\(why))"

@@ -146,7 +146,8 @@ enum StatusPrint {
                 status.refusedConflicts > 0 ? "\(status.refusedConflicts) refused by a constraint" : nil,
             ].compactMap(\.self)
             let marks = kinds.isEmpty ? "" : " (\(kinds.joined(separator: ", ")))"
-            facts.append(("conflicts", status.conflicts == 0 ? "none" : "\(status.conflicts)\(marks)"))
+            let settled = status.unresolvedConflicts + status.refusedConflicts == 0 ? ", all settled" : marks
+            facts.append(("conflicts", status.conflicts == 0 ? "none" : "\(status.conflicts)\(settled)"))
             if status.renumbered > 0 { facts.append(("", SyncReport.renumbered(status.renumbered))) }
             if status.unsentConflicts > 0 { facts.append(("", SyncReport.unsent(status.unsentConflicts))) }
         } else {
