@@ -16,10 +16,6 @@ package final class RebuiltTables {
         var list: TrackedTable
         var definition: DeclaredTable
         var copy: String
-
-        func holds(_ column: String, of table: String) -> Bool {
-            list.name.isSameIdentifier(as: table) && definition.columnIndex(of: column) != nil
-        }
     }
 
     private let db: Database
@@ -175,9 +171,27 @@ extension RebuiltTables {
         if take("RENAME") { return try takeUp(name) }
         guard take("ADD") else { return }
         _ = take("COLUMN")
-        // The history of the dropped column ends before another one gets its name.
-        guard let column = words.first?.name, aside.contains(where: { $0.holds(column, of: name) }) else { return }
+        guard let column = words.popFirst()?.name, let table = aside.first(where: { $0.list.name.isSameIdentifier(as: name) }),
+            try isRetyped(column, of: table, by: words)
+        else { return }
         haveRedefinedColumns = true
         try takeUp(name)
     }
+
+    /// Whether a column gets the name of one that was dropped, and another type. Then the history of the dropped one must end before. With
+    /// the same type it is the same column, and its new values are changes. A column of the space keeps its type.
+    private func isRetyped(_ column: String, of table: Aside, by declaration: ArraySlice<SQLToken>) throws -> Bool {
+        guard let index = table.definition.columnIndex(of: column) else { return false }
+        let type = declaration.prefix { token in !Self.constraints.contains(where: token.isWord) }.map(\.text).joined(separator: " ")
+        let affinity = Affinity(declaredType: type, isStrict: table.definition.isStrict)
+        guard affinity != table.definition.columns[index].affinity else { return false }
+        let names = table.list.canonicalNames
+        let known = try SpaceSchema.load(db)?.table(named: names?.table ?? table.list.name)
+        return known?.columnIndex(of: names?.columns[index] ?? column) == nil
+    }
+
+    /// The words that end the type of a column.
+    private static let constraints = [
+        "CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE", "REFERENCES", "GENERATED", "AS",
+    ]
 }

@@ -83,6 +83,21 @@ struct RetypedColumnTests {
         #expect(rows == ["1x\(type)", "2ynull", "3z\(type)"])
     }
 
+    @Test("a column of the space that is dropped and added in one migration is the same column, and another type is refused")
+    func ofSpace() async throws {
+        let world = try await SyncedStores(
+            replicas: 2, schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, cm INTEGER); INSERT INTO item VALUES(1, 7), (2, 8)")
+        try await world.stores[0].migrate(label: "again", sql: "ALTER TABLE item DROP COLUMN cm; ALTER TABLE item ADD COLUMN cm INTEGER")
+        #expect(try await world.sync(0).reconciled == 0)
+        try await world.settle()
+        try await expectAlike(world)
+        #expect(try await world.rows(1, "SELECT count(cm) FROM item").map { Int.fromDatabaseValue($0[0]) } == [0])
+        let error = await #expect(throws: AnnalsError.self) {
+            try await world.stores[1].migrate(label: "no", sql: "ALTER TABLE item DROP COLUMN cm; ALTER TABLE item ADD COLUMN cm TEXT")
+        }
+        #expect(error?.code == .schemaRefused)
+    }
+
     /// Nothing was offered to the space before the correction.
     @Test("before the first sync, with recorded work", arguments: Correction.allCases)
     func neverOffered(how: Correction) async throws {

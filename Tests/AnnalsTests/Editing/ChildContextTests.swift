@@ -81,7 +81,7 @@ struct ChildContextTests {
         #expect(try await league.player(1) == Player(id: 1, name: "A", score: 7, mail: "new@x", team: 1))
     }
 
-    @Test("is told if its parent deleted what it edited, and can keep it")
+    @Test("is refused a save if its parent deleted an edited row, and can restore the row after a refresh")
     func deleted() async throws {
         let league = try await League()
         let (context, players) = try await league.context()
