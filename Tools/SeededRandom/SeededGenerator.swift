@@ -30,9 +30,10 @@ package enum Seeds {
         return Array(first...last)
     }()
 
-    /// The given seeds, or `count` new ones.
+    /// The given seeds, or `count` new ones. With `ANNALS_FIRST_SEED`, every run has the same ones, from this number on.
     package static func givenOrNew(_ count: Int) -> [UInt64] {
-        let first = UInt64.random(in: 0..<1_000_000)
+        let fixed = ProcessInfo.processInfo.environment["ANNALS_FIRST_SEED"].flatMap { UInt64($0) }
+        let first = fixed ?? UInt64.random(in: 0..<1_000_000)
         return given ?? (0..<UInt64(count)).map { first + $0 }
     }
 }

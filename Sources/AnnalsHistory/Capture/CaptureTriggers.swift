@@ -164,7 +164,10 @@ package struct CaptureTriggers {
         return [
             trigger(
                 "rowid",
-                "AFTER UPDATE OF \(table.rowidNames.joined(separator: ", ")) ON \(tableName)\nWHEN OLD.\(rowid) <> NEW.\(rowid) AND NOT (\(differs))",
+                """
+                AFTER UPDATE OF \(table.rowidNames.joined(separator: ", ")) ON \(tableName)
+                WHEN OLD.\(rowid) <> NEW.\(rowid) AND NOT coalesce(\(differs), 0)
+                """,
                 [write(.update, masks + self.rowid("o", "OLD") + self.rowid("n", "NEW") + old + key)])
         ]
     }
@@ -223,7 +226,7 @@ package struct CaptureTriggers {
 
     /// The condition that is true if an update changed any column. Columns that need only one comparison are compared as one row value,
     /// which is shorter and compiles faster. In columns of numbers the comparison misses one case; see `difference`. An update of a row with
-    /// that number counts as a change.
+    /// that number counts as a change. NULL means no difference: it is the result for rows with NULL in such a column.
     private func anyDifference(_ differences: [String]) -> String {
         func isNumeric(_ columnIndex: Int) -> Bool {
             columnIndex != table.rowidAlias && [.integer, .numeric].contains(table.columns[columnIndex].affinity)

@@ -34,7 +34,7 @@ package struct RebaseResult {
     package var rows: [RebasedChange]
     /// The entries of earlier rebases that still hold, and those of this rebase.
     package var journal: [JournalEntry]
-    /// The number of entries of this rebase.
+    /// The number of entries of this rebase, without renumbered keys.
     package var conflicts: Int
     /// Its rows that have other keys than it gave them.
     package var renamed: [RenamedRow]

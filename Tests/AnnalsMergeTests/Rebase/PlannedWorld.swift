@@ -130,10 +130,11 @@ struct PlannedWorld {
     /// What an insert or an update wanted, and what is neither in a row nor in the journal (merge rule 34). Values that
     /// follow or combine are left out. nil if nothing is lost.
     private func lost(_ edits: [RowEdit], _ rebased: RebaseStory.Rebased, _ view: DictionaryRows) -> String? {
+        let conflicts = rebased.result.journal.filter { $0.kind != .renumber }.suffix(rebased.result.conflicts)
         for edit in edits {
             guard let new = edit.new else { continue }
             let (table, key) = (edit.table, edit.table.key(of: edit.old ?? new))
-            let isJournaled = rebased.result.journal.suffix(rebased.result.conflicts).contains { $0.table == table.name && $0.key == key }
+            let isJournaled = conflicts.contains { $0.table == table.name && $0.key == key }
             var columns = Set(new.indices.filter { edit.old?[$0] != new[$0] })
             if case .revived(_, let changed)? = edit.mark { columns = Set(changed.map(\.column)) }
             columns.subtract(table.referenceColumns.union(table.primaryKey))
