@@ -12,7 +12,7 @@ struct Note: Codable, Identifiable, Hashable, Sendable, FetchableRecord, Persist
     var created = Date().timeIntervalSince1970
 
     /// The order of the list. The id decides between equal times, so every machine shows the same order.
-    static let inOrder = Note.order(Column("created"), Column("id"))
+    static let inOrder = Query<Note>.all.ascending("created", "id")
 
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()

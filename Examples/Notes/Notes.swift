@@ -5,7 +5,9 @@ import Logging
 /// Notes in a terminal, synced with those on other machines.
 @main
 struct Notes {
-    static let commands = "add TITLE   done N   edit N TITLE   remove N   undo   redo   pause   resume   quit"
+    static let commands = """
+        add TITLE   done N   edit N TITLE   join N N   remove N   draft   save   discard   undo   redo   pause   resume   quit
+        """
 
     static func main() async {
         // Log lines of the agent would overwrite the list. The list shows the agent's events anyway.
@@ -22,7 +24,7 @@ struct Notes {
     }
 
     private static func run(_ options: Options) async throws {
-        let notebook = try Notebook(path: options.file)
+        let notebook = try await Notebook(path: options.file)
         let screen = Screen()
         guard let address = try options.address() else { return try await serve(notebook, nil, screen) }
         // On joining, notes with the same key are the same note, and all others are kept.
@@ -62,7 +64,11 @@ struct Notes {
                     await screen.tell(commands)
                     continue
                 }
-                await screen.tell(try await notebook.perform(command))
+                do {
+                    await screen.tell(try await notebook.perform(command))
+                } catch let error as AnnalsError where error.isRetryable {
+                    await screen.tell("not done: \(error.message)")
+                }
             }
         }
     }

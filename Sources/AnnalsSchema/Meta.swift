@@ -27,6 +27,8 @@ package struct Meta {
         case lastCounter = "last_counter"
         case lastDigest = "last_digest"
         case outboxed
+        /// The newest transaction when the store joined an existing space, which took its rows as a whole.
+        case joined
         case joinStage = "join_stage"
         case credentialFile = "credential_file"
         case caFile = "ca_file"

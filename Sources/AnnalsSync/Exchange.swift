@@ -24,6 +24,8 @@ struct Exchange {
         /// The state of the store at the beginning, or after a change of it.
         case ready(outbox: Int, isPushUnderWay: Bool)
         case answered(PushAnswer.Outcome, isBehind: Bool, outbox: Int)
+        /// The outbox has nothing that may be sent now.
+        case nothingToSend(isBehind: Bool)
         /// The relay refuses the push permanently. Nothing more is sent.
         case refused
         case pulled(isBehind: Bool, outbox: Int)
@@ -53,6 +55,8 @@ struct Exchange {
             if outbox > 0, sends { return .push }
             if direction == .pushOnly { return .done }
             return isBehind || !hasPulled ? .pull : .done
+        case .nothingToSend(let isBehind):
+            return direction != .pushOnly && (isBehind || !hasPulled) ? .pull : .done
         case .pulled(let isBehind, let outbox):
             hasPulled = true
             if isBehind { return .pull }

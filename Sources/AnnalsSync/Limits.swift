@@ -9,6 +9,8 @@ package enum SyncLimits {
     /// How often a push may be refused in one call of `sync`. If it happens more often, other replicas write the same
     /// rows all the time.
     package static let refusalsPerSync = 2_000
+    /// How many exchanges a confirmation of a transaction may take.
+    static let exchangesToConfirm = 10
     /// How long one exchange continues without progress: the sum of its pauses and request times. Our relay's *wait*
     /// ends sooner, and so does its `Retry-After` if it is only busy.
     package static let patience = Duration.seconds(120)

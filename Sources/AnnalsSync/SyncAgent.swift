@@ -188,6 +188,9 @@ public actor SyncAgent {
     /// If the relay refuses the push, for example because of a token that may only read, remote entries are still
     /// applied.
     ///
+    /// When it returns without an error, and `direction` is not `pushOnly`, the store has every transaction that the
+    /// relay had accepted before the call. `confirm` says what became of an own transaction.
+    ///
     /// - Throws: `AnnalsError`. Everything exchanged before the error is kept, and the next call continues from there.
     @discardableResult
     public func sync(_ direction: SyncDirection = .both, restoredRelay: RestoredRelay? = nil) async throws -> Summary {
@@ -332,7 +335,7 @@ public actor SyncAgent {
             return exchange.next(after: .refused)
         }
         guard let push = frozen else {
-            return exchange.next(after: .pulled(isBehind: status.isBehind, outbox: 0))
+            return exchange.next(after: .nothingToSend(isBehind: status.isBehind))
         }
         guard let answer = try await settle(push, &summary, &status) else { return exchange.next(after: .refused) }
         if case .stale = answer.outcome { summary.refusals += 1 }
@@ -342,7 +345,8 @@ public actor SyncAgent {
             page.relayTime = answer.receivedAt
             status = try await take(page, &summary)
         }
-        if !status.isBehind { exchange.noteCaughtUp() }
+        // Another call may have got an earlier answer to this push.
+        if !status.isBehind, status.head >= answer.head { exchange.noteCaughtUp() }
         return exchange.next(after: .answered(answer.outcome, isBehind: status.isBehind, outbox: status.outbox))
     }
 

@@ -2,6 +2,7 @@ import AnnalsCore
 public import AnnalsStore
 import Foundation
 public import GRDB
+public import Observation
 import Synchronization
 
 /// A scratch pad for edits. Rows are read, edited, inserted and deleted in memory. All edits are saved together, or none is.
@@ -21,7 +22,10 @@ import Synchronization
 ///
 /// Each record is written by its own `insert`, `update` and `delete`, so its callbacks, such as `willSave`, run. An error that a
 /// callback throws is a validation error. A record with the `persistenceConflictPolicy` `replace` does not replace rows here.
-public final class EditContext: Sendable {
+///
+/// `hasChanges` can be observed, and observers are notified on the main actor. So a SwiftUI view that reads it follows the edits. Other
+/// code follows `changes()`.
+public final class EditContext: Sendable, Observable {
     public let store: Store
     /// The author that history records for the saves of this context.
     public let author: String?
@@ -41,6 +45,9 @@ public final class EditContext: Sendable {
     let state: Mutex<State>
     /// Those who wait for changes of the edits.
     private let observers = Mutex<(next: Int, all: [Int: AsyncStream<Void>.Continuation])>((0, [:]))
+    private let registrar = ObservationRegistrar()
+    /// Whether observers are about to be notified.
+    private let isAnnounced = Mutex(false)
     /// Serializes edits with closures, so that no edit misses another one. The lock is recursive because a closure may use the
     /// context.
     private let editLock = NSRecursiveLock()
@@ -148,7 +155,8 @@ public final class EditContext: Sendable {
 
     /// Whether a save has anything to do. An edit that was reverted does not count.
     public var hasChanges: Bool {
-        state.withLock { state in state.start.map { state.edits.differs(from: $0) } ?? state.edits.hasChanges }
+        registrar.access(self, keyPath: \.hasChanges)
+        return state.withLock { state in state.start.map { state.edits.differs(from: $0) } ?? state.edits.hasChanges }
     }
     /// A copy of the known rows and their edits, in a child context with those of its parent.
     public var edits: EditSet { state.withLock { $0.edits } }
@@ -224,6 +232,17 @@ public final class EditContext: Sendable {
 
     func notify() {
         for observer in observers.withLock({ $0.all.values.map(\.self) }) { observer.yield() }
+        // The code of observers must not run here, where an edit holds a lock or a save the database.
+        let isFirst = isAnnounced.withLock { isAnnounced in
+            defer { isAnnounced = true }
+            return !isAnnounced
+        }
+        guard isFirst else { return }
+        Task { @MainActor [weak self] in
+            guard let self else { return }
+            isAnnounced.withLock { $0 = false }
+            registrar.withMutation(of: self, keyPath: \.hasChanges) {}
+        }
     }
 
     // MARK: Undoing

@@ -53,8 +53,11 @@ struct VerifyCommand: AsyncParsableCommand {
         let console = output.console
         let store = try argument.open()
         if let evidence { try await Evidence.write(of: store, to: evidence, console) }
-        let report = try await Progress.during("verifying", on: console) { [self] _ in
-            repair ? try await store.repairPlan() : RepairReport(findings: try await store.verify(), steps: [])
+        let report = try await Progress.during("verifying", on: console) { [self] progress in
+            let report: @Sendable (Int64, Int64) -> Void = { progress.report(done: $0, of: $1) }
+            return repair
+                ? try await store.repairPlan(progress: report)
+                : RepairReport(findings: try await store.verify(progress: report), steps: [])
         }
         // The findings report tables that cannot be read.
         let nullKeys = (try? await store.rowsWithNullKey()) ?? []

@@ -201,6 +201,23 @@ package enum ConflictJournal {
         ).map { try conflict($0, NameMap()) }
     }
 
+    /// The entries that one transaction carried into the log, whichever replica sent it. The index begins with the replica, so it is
+    /// searched once for each replica.
+    package static func entries(of transaction: DatabaseValue, _ db: Database) throws -> [Conflict] {
+        try GRDB.Row.fetchAll(
+            db,
+            sql: """
+                WITH RECURSIVE replicas(replica) AS (
+                  SELECT min(replica) FROM annals_conflicts
+                  UNION ALL
+                  SELECT (SELECT min(c.replica) FROM annals_conflicts AS c WHERE c.replica > replicas.replica) FROM replicas
+                  WHERE replicas.replica NOT NULL)
+                SELECT c.* FROM replicas CROSS JOIN annals_conflicts AS c ON c.replica = replicas.replica AND c.transaction_id = ?
+                ORDER BY c.id
+                """, arguments: [transaction]
+        ).map { try conflict($0, NameMap()) }
+    }
+
     /// Marks entries as seen by a person in this store.
     package static func noteSeen(_ db: Database, _ ids: [Int64]) throws {
         let statement = try db.cachedStatement(sql: "UPDATE annals_conflicts SET seen = 1 WHERE id = ? AND seen = 0")

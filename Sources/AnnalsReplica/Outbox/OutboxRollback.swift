@@ -25,12 +25,11 @@ package struct OutboxRollback {
     }
 
     /// Undoes the outbox, newest transaction first. Rows that differ are reported to the copy's `mismatch`.
-    package func undoOutbox(progress: () throws -> Void = {}) throws {
+    package func undoOutbox() throws {
         try undoWhatTheOutboxLacks()
         for sequence in try Outbox.sequencesFromNewest(db) {
             guard let row = try Outbox.row(db, sequence: sequence) else { continue }
             try copy.take(steps(back: row))
-            try progress()
         }
     }
 

@@ -20,6 +20,8 @@ package final class HistoryCopy {
     private var tables: [String: CopiedTable] = [:]
     /// Called for every row that differs from history. If it throws, the move ends; otherwise the move continues as far as it can.
     package var mismatch: (CopyMismatch) throws -> Void
+    /// Called from time to time with the number of raw changes since the last call.
+    package var progress: (Int64) throws -> Void = { _ in }
 
     package init(_ db: Database, schema: String, changes: NetChanges, mismatch: @escaping (CopyMismatch) throws -> Void) {
         self.db = db
@@ -48,14 +50,18 @@ package final class HistoryCopy {
         guard count > HistoryLimits.foldedAtOnce else {
             var steps: [Step] = []
             try forEachStep(direction, parts) { steps.append($0) }
-            return try take(steps)
+            let rows = try take(steps)
+            try progress(Int64(count))
+            return rows
         }
-        return try moveMany(direction, parts)
+        return try moveMany(direction, parts, count)
     }
 
     /// The first step that needs a second pass is the first one that moves a row, or whose row has a key or unique value of another row
     /// still. All steps before it are complete after the first pass. Most transactions have no such step, and are read once.
-    private func moveMany(_ direction: Direction, _ parts: [NetChanges.Part]) throws -> Int {
+    ///
+    /// - Parameter count: the number of raw changes, at least one for each row.
+    private func moveMany(_ direction: Direction, _ parts: [NetChanges.Part], _ count: Int) throws -> Int {
         var (rows, complete) = (0, 0)
         try forEachStep(direction, parts) { step in
             if rows == complete, try step.table.takeAtOnce(step, mismatch) {
@@ -64,7 +70,9 @@ package final class HistoryCopy {
                 try step.table.takeOut(step, mismatch)
             }
             rows += 1
+            if rows.isMultiple(of: Self.rowsBetweenReports) { try progress(Int64(Self.rowsBetweenReports)) }
         }
+        try progress(Int64(count - rows / Self.rowsBetweenReports * Self.rowsBetweenReports))
         guard complete < rows else { return rows }
         var index = 0
         try forEachStep(direction, parts) { step in
@@ -73,6 +81,8 @@ package final class HistoryCopy {
         }
         return rows
     }
+
+    private static let rowsBetweenReports = 1_000
 
     /// The change of one row between two states; nil if the row does not exist in a state.
     package struct Step {

@@ -130,7 +130,9 @@ private struct JoiningRows {
                 .rowsDiffer, operation: "join", "rows of this store would have no parent", hint: "Nothing was changed")
         }
         try session.untrackedChildren.settle()
-        try Meta(db).set(.outboxed, try step.newestTransaction())
+        let newest = try step.newestTransaction()
+        try Meta(db).set(.outboxed, newest)
+        try Meta(db).set(.joined, newest)
         try UnsentRows.end(db)
         return summary
     }

@@ -75,25 +75,8 @@ extension Store {
             try await database.reading { [schema] db in
                 guard try StoreSchema.exists(db) else { throw StoreSchema.noHistory(operation: "conflicts") }
                 guard try StoreSchema.isReplica(db) else { return [] }
-                let lists = try TrackedTable.fetchAll(db)
-                let tables = try schema.tables(db)
-                let names = tables.localNames
-                let policies = try MergePolicies(PolicyTable.load(db, for: tables), over: MergePolicies())
                 let page = try ConflictJournal.page(db, after: after, limit: limit, onlyUnresolved: onlyUnresolved)
-                let sides = try ConflictSides(page, db)
-                return try page.map { canonical in
-                    let conflict = canonical.renamed(names)
-                    let columns = policies[conflict.entry.table]
-                    let mayHaveSums = conflict.entry.winner == .stored && [.check, .update].contains(conflict.entry.kind)
-                    let sums = mayHaveSums ? RefusedSum.all(conflict.entry) { columns.policy(ofColumn: $0) == .sum } : []
-                    // The newest column list is the last one.
-                    let list = lists.last { $0.first.table.isSameIdentifier(as: canonical.entry.table) }
-                    return try NamedConflict(
-                        conflict: conflict, layout: list?.layout, storedAuthor: sides.storedAuthor(of: conflict),
-                        storedReplicaName: conflict.entry.storedReplica.flatMap { sides.replicas[$0] },
-                        incomingReplicaName: sides.replicas[conflict.name.replica], sums: sums,
-                        holder: tables.table(named: conflict.entry.table).flatMap { try $0.holder(of: conflict, db) })
-                }
+                return try NamedConflict.all(page, db, schema.tables(db))
             }
         }
     }
@@ -149,6 +132,29 @@ extension Store {
         let limit = configuration.now() - Int64(age / .milliseconds(1))
         return try await managed("purge") { db, _ in
             try StoreSchema.isReplica(db) ? ConflictJournal.purge(db, before: limit, force: force) : 0
+        }
+    }
+}
+
+extension NamedConflict {
+    /// Gives entries of the journal the store's names.
+    static func all(_ conflicts: [Conflict], _ db: Database, _ tables: TrackedTables) throws -> [NamedConflict] {
+        let lists = try TrackedTable.fetchAll(db)
+        let names = tables.localNames
+        let policies = try MergePolicies(PolicyTable.load(db, for: tables), over: MergePolicies())
+        let sides = try ConflictSides(conflicts, db)
+        return try conflicts.map { canonical in
+            let conflict = canonical.renamed(names)
+            let columns = policies[conflict.entry.table]
+            let mayHaveSums = conflict.entry.winner == .stored && [.check, .update].contains(conflict.entry.kind)
+            let sums = mayHaveSums ? RefusedSum.all(conflict.entry) { columns.policy(ofColumn: $0) == .sum } : []
+            // The newest column list is the last one.
+            let list = lists.last { $0.first.table.isSameIdentifier(as: canonical.entry.table) }
+            return try NamedConflict(
+                conflict: conflict, layout: list?.layout, storedAuthor: sides.storedAuthor(of: conflict),
+                storedReplicaName: conflict.entry.storedReplica.flatMap { sides.replicas[$0] },
+                incomingReplicaName: sides.replicas[conflict.name.replica], sums: sums,
+                holder: tables.table(named: conflict.entry.table).flatMap { try $0.holder(of: conflict, db) })
         }
     }
 }

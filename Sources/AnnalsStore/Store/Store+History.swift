@@ -146,23 +146,32 @@ extension Store {
 
     /// Checks the store completely, and tests on a copy whether history leads to the current rows. Nothing is changed. It takes
     /// about as long as two replays from the latest token to the oldest.
-    public func verify() async throws -> [Finding] {
+    ///
+    /// - Parameter progress: called with the number of changes that were undone and repeated on the copy, and their total. The checks before
+    ///   and after this replay are not counted.
+    public func verify(
+        progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
+    ) async throws -> [Finding] {
         let configuration = configuration
         return try await translated("verify") {
             try await database.writeWithoutTransaction { db in
-                try Verification.run(db, environment: StoreStep(db, configuration).environment)
+                try Verification.run(db, environment: StoreStep(db, configuration).environment, progress: progress)
             }
         }
     }
 
     /// Checks the store completely, and returns what `repair` would do.
-    public func repairPlan() async throws -> RepairReport {
+    ///
+    /// - Parameter progress: as of `verify`.
+    public func repairPlan(
+        progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
+    ) async throws -> RepairReport {
         let configuration = configuration
         schema.forget()
         return try await translated("verify") {
             try await database.writeWithoutTransaction { db in
                 let environment = StoreStep(db, configuration).environment
-                let findings = try Verification.run(db, environment: environment)
+                let findings = try Verification.run(db, environment: environment, progress: progress)
                 return RepairReport(findings: findings, steps: try Repair(db: db, environment: environment).plan(findings))
             }
         }

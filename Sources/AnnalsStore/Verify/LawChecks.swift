@@ -14,7 +14,7 @@ struct LawChecks {
     private let changes: NetChanges
     private let copy: HistoryCopy
     private let mismatches = Mismatches()
-    private let progress: () throws -> Void
+    private let progress: (_ done: Int64, _ of: Int64) throws -> Void
 
     /// Rows that differ from history, by table: the first mismatch and the number.
     private final class Mismatches {
@@ -25,7 +25,7 @@ struct LawChecks {
         }
     }
 
-    init(_ db: Database, progress: @escaping () throws -> Void) throws {
+    init(_ db: Database, progress: @escaping (_ done: Int64, _ of: Int64) throws -> Void) throws {
         self.db = db
         self.progress = progress
         tables = try TrackedTables.load(db)
@@ -56,17 +56,22 @@ struct LawChecks {
 
     private func replay() throws -> [Finding] {
         let bounds = try HistoryBounds(db)
+        let total = try 2 * SpanTable(db).changes(after: bounds.complete.number, upTo: bounds.latest.number)
+        var done: Int64 = 0
+        copy.progress = { [progress] count in
+            done += count
+            try progress(done, total)
+        }
+        defer { copy.progress = { _ in } }
         let before = try StoreDigest.rows(db, schema: SchemaCopy.target, tables: definitions)
         for number in stride(from: bounds.latest.number, to: bounds.complete.number, by: -1) {
             try copy.move(.back, through: number)
-            try progress()
         }
         // Undoing compares the new values in history with the rows. So it also compares the newest values with the store.
         let findings = take(.rows) { "\($0.message): the rows differ from history" }
         guard findings.isEmpty else { return findings }
         for number in stride(from: bounds.complete.number + 1, through: bounds.latest.number, by: 1) {
             try copy.move(.forth, through: number)
-            try progress()
         }
         let forth = take(.replay) { "\($0.message) when history is replayed forward" }
         guard forth.isEmpty else { return forth }
@@ -87,7 +92,7 @@ struct LawChecks {
             return []
         }
         let before = try Set(FileChecks(db: db).foreignKeys().map(\.key))
-        try OutboxRollback(db, copy: copy, changes: changes).undoOutbox(progress: progress)
+        try OutboxRollback(db, copy: copy, changes: changes).undoOutbox()
         let findings = take(.log) { "\($0.message): the outbox does not start from the rows of the log" }
         guard findings.isEmpty else { return findings }
         return try FileChecks(db: db).foreignKeys(schema: SchemaCopy.target).filter { !before.contains($0.key) }.map { key, count in

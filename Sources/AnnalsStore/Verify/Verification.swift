@@ -23,9 +23,10 @@ package enum Verification {
     /// - Parameters:
     ///   - db: a connection to the store.
     ///   - environment: clock and identities; tests pass their own.
-    ///   - progress: called from time to time; an error ends the verification.
+    ///   - progress: called with the number of changes that were undone and repeated, and their total. An error ends the verification.
     package static func run(
-        _ db: Database, environment: CaptureEnvironment = .system, progress: @escaping () throws -> Void = {}
+        _ db: Database, environment: CaptureEnvironment = .system,
+        progress: @escaping (_ done: Int64, _ of: Int64) throws -> Void = { _, _ in }
     ) throws -> [Finding] {
         var findings: [Finding] = []
         do {

@@ -209,9 +209,26 @@ struct VerificationTests {
         struct Stop: Error {}
         let store = try store()
         #expect(throws: AnnalsError.self) {
-            try store.queue.writeWithoutTransaction { try Verification.run($0, environment: store.environment) { throw Stop() } }
+            try store.queue.writeWithoutTransaction { try Verification.run($0, environment: store.environment) { _, _ in throw Stop() } }
         }
         #expect(try codes(store) == [])
+    }
+
+    @Test("The progress ends at its total, and a large transaction reports on its way")
+    func progress() throws {
+        let store = try store()
+        let rows = "WITH n(i) AS (VALUES(10) UNION ALL SELECT i + 1 FROM n WHERE i < 5009)"
+        try store.managed("c", nil, "INSERT INTO parent \(rows) SELECT i, 'n' || i FROM n")
+        try store.managed("d", nil, "UPDATE parent SET name = 'm' || id")
+        var reports: [(done: Int64, total: Int64)] = []
+        let findings = try store.queue.writeWithoutTransaction { db in
+            try Verification.run(db, environment: store.environment) { reports.append(($0, $1)) }
+        }
+        #expect(findings == [])
+        let changes = try #require(try store.queue.read { try Int64.fetchOne($0, sql: "SELECT sum(last - first + 1) FROM annals_spans") })
+        #expect(Set(reports.map(\.total)) == [2 * changes])
+        #expect(reports.last?.done == 2 * changes)
+        #expect(zip(reports, reports.dropFirst()).allSatisfy { $0.done <= $1.done && $1.done - $0.done <= 1_000 })
     }
 
     // MARK: Law 3

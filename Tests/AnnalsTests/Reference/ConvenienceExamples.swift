@@ -85,6 +85,14 @@ struct ConvenienceExamples {
         #expect(try await shop.isPaid(17) == false)
     }
 
+    @Test("a text is found without its accents")
+    func text() async throws {
+        let store = try await Shop().store
+        try await store.write { db in try db.execute(sql: "INSERT INTO customer VALUES (8, 'Café Nord')") }
+        let found = try await store.fetch(Customer.query.text("name", .contains, "cafe"))  // also "Café Nord"
+        #expect(found.map(\.id) == [8])
+    }
+
     @Test("a sheet is saved into its context, as the page about verbs says")
     func sheet() async throws {
         let shop = try await Shop()

@@ -78,6 +78,22 @@ struct SyncExamples {
         }
     }
 
+    @Test("a save is confirmed by the space")
+    func confirmed() async throws {
+        let space = try await TestSpace { db in try db.execute(sql: Shop.schema) }
+        try await space[1].store.write { db in try db.execute(sql: "UPDATE invoice SET amount = 7 WHERE id = 17") }
+        try await space[1].agent.sync()
+        let (store, agent, shown) = (space[0].store, space[0].agent, Counter())
+        @Sendable func showConflicts() { shown.add(1) }
+        let context = try await store.editContext(author: "till 3")
+        let invoice = try #require(try await context.fetchOne(Invoice.filter(key: 17)))
+        try context.edit(invoice) { $0.isPaid = true }
+        let saved = try await context.save()
+        if let token = saved.token, try await !agent.confirm(token).isAsWritten { showConflicts() }
+        #expect(shown.value == 0)
+        #expect(try await space.relay.describe().head == space[0].store.status().replica?.position)
+    }
+
     @Test("a transport counts what is sent")
     func metered() async throws {
         let space = try await TestSpace(replicas: 1) { db in try db.execute(sql: Shop.schema) }
