@@ -11,6 +11,10 @@ package enum SyncLimits {
     package static let refusalsPerSync = 2_000
     /// How many exchanges a confirmation of a transaction may take.
     static let exchangesToConfirm = 10
+    /// How often the closure of a serializable write may run.
+    static let runsToSerialize = 10
+    /// The longest pause before the second run. Later ones are longer, each by as much.
+    static let pauseToSerialize = Duration.milliseconds(20)
     /// How long one exchange continues without progress: the sum of its pauses and request times. Our relay's *wait*
     /// ends sooner, and so does its `Retry-After` if it is only busy.
     package static let patience = Duration.seconds(120)

@@ -21,8 +21,8 @@ struct ConfirmingTests {
         try #require(try await world.stores[index].transaction { db in try db.execute(sql: sql) }.token)
     }
 
-    private func agent(_ world: SyncedStores, _ index: Int, over relay: (any RelayTransport)? = nil) throws -> SyncAgent {
-        try SyncAgent(store: world.stores[index], transport: relay ?? world.relay, environment: world.environment)
+    private func agent(_ world: SyncedStores, _ index: Int, over relay: (any RelayTransport)? = nil) -> SyncAgent {
+        SyncAgent(store: world.stores[index], transport: relay ?? world.relay, environment: world.environment)
     }
 
     @Test func `is in the log as it was written, if nobody wrote the same`() async throws {
@@ -30,7 +30,7 @@ struct ConfirmingTests {
         try world.outside(1, "UPDATE item SET name = 'theirs' WHERE id = 2")
         try await world.sync(1)
         let token = try await write(world, 0, "UPDATE item SET name = 'mine' WHERE id = 1")
-        #expect(try await world.stores[0].ordered(token) == nil)
+        #expect(try await world.stores[0].progress(of: token).ordered == nil)
         #expect(try await agent(world, 0).confirm(token).isAsWritten)
         try await world.sync(1)
         #expect(try await world.rows(1, "SELECT name FROM item ORDER BY id") == [["mine".databaseValue], ["theirs".databaseValue]])
@@ -46,7 +46,7 @@ struct ConfirmingTests {
         world.clock.advance(.seconds(1))
         let second = try await write(world, 0, "UPDATE item SET n = 3 WHERE id = 2")
         let third = try await write(world, 0, "UPDATE item SET name = 'mine' WHERE id = 1")
-        let agent = try agent(world, 0)
+        let agent = agent(world, 0)
         let lost = try await agent.confirm(first)
         #expect(lost.conflicts.map(\.conflict.entry.columns) == [["n"]] && lost.conflicts.map(\.conflict.entry.winner) == [.stored])
         #expect(!lost.isAsWritten)
@@ -71,7 +71,7 @@ struct ConfirmingTests {
         let token = try await write(world, 0, "UPDATE item SET name = 'mine' WHERE id = 1")
         let refusing = AlteredRelay.failing(world.relay, .push, error: .problem(Problem(.notPermitted), retryAfter: nil))
         await #expect(throws: AnnalsError.self) { try await agent(world, 0, over: refusing).confirm(token) }
-        #expect(try await world.stores[0].ordered(token) == nil)
+        #expect(try await world.stores[0].progress(of: token).ordered == nil)
         #expect(try await agent(world, 0).confirm(token).isAsWritten)
         // A later transaction that is refused, and a relay that cannot be reached, do not matter.
         try await write(world, 0, "UPDATE item SET name = 'more' WHERE id = 1")
@@ -115,11 +115,11 @@ struct ConfirmingTests {
         try await late.write { db in try db.execute(sql: Self.schema) }
         try await late.track(.all)
         let token = try #require(try await late.transaction { db in try db.execute(sql: "UPDATE item SET n = 5 WHERE id = 1") }.token)
-        #expect(try await late.ordered(token) == nil)
-        let unjoined = try SyncAgent(store: late, transport: world.relay, environment: world.environment)
+        #expect(try await late.progress(of: token).ordered == nil)
+        let unjoined = SyncAgent(store: late, transport: world.relay, environment: world.environment)
         #expect(await #expect(throws: AnnalsError.self) { try await unjoined.confirm(token) }?.code == .notJoined)
         let address = try SpaceAddress("shop", at: "http://127.0.0.1:1", as: "late")
-        let agent = try SyncAgent(
+        let agent = SyncAgent(
             store: late, transport: world.relay, joining: address, existing: .sameKey, environment: world.environment)
         #expect(await #expect(throws: AnnalsError.self) { try await agent.confirm(token) }?.code == .usage)
         let next = try #require(try await late.transaction { db in try db.execute(sql: "UPDATE item SET n = 6 WHERE id = 1") }.token)

@@ -11,7 +11,7 @@ package import GRDB
 /// 1. The outbox is certified against the page, as the relay does it. If nothing conflicts, the page is applied, and that is all.
 /// 2. Otherwise conflicting transactions, and those that build on them, are undone by their old values, newest first (`RebaseSet`).
 /// 3. The entries are applied verbatim, with write marks.
-/// 4. The undone transactions are repeated, oldest first. The result of each replaces it in the outbox.
+/// 4. The undone transactions are repeated, oldest first. The result of each replaces it in the outbox. A serializable one is withdrawn.
 ///
 /// A transaction in parts is applied with the page that holds its last part. Until then its parts are buffered.
 package struct PageApplier {
@@ -439,10 +439,16 @@ package struct PageApplier {
         var conflicts = 0
         var renamed: [RenumberedRows.Renaming] = []
         var authors: Set<String?> = []
+        let serializable = try SerializableWrite.id(db)
         for (row, transaction) in zip(choice.rows, transactions) {
             guard !known.contains(row.id) else {
                 notes.duplicates.call(row.id, in: &rebase.context.rowIdentities)
                 try Outbox.delete(db, sequence: row.sequence)
+                if row.id == serializable { try SerializableWrite.end(db) }
+                continue
+            }
+            guard row.id != serializable else {
+                try SerializableWrite.withdraw(row, db)
                 continue
             }
             var transaction = transaction

@@ -16,6 +16,7 @@ package struct BodyBuilder {
     private var conflictCount = 0
     private var decisions = UserDecisions()
     private var schema: SchemaEntry?
+    private var isSerializable = false
 
     /// - Parameters:
     ///   - key: The key of the footprint's hashes.
@@ -34,6 +35,11 @@ package struct BodyBuilder {
         encoder.schema(schema)
         footprint.addSchema()
         self.schema = schema
+    }
+
+    /// The transaction conflicts with everything; see `SerializableWrite`.
+    mutating func serialize() {
+        isSerializable = true
     }
 
     mutating func beginTable(_ layout: Int64) {
@@ -85,7 +91,7 @@ package struct BodyBuilder {
     package mutating func finish(touching known: Footprint? = nil) throws -> Outbox.Draft {
         let changes = encoder.changeCount
         let last = try parts.writeLast(encoder.finishInPieces())
-        let concernsEverything = decisions.concernEverything || schema?.isBreaking ?? false
+        let concernsEverything = isSerializable || decisions.concernEverything || schema?.isBreaking ?? false
         return Outbox.Draft(
             id: info.id, time: info.time, changes: changes, journal: journalCount, conflicts: conflictCount,
             footprint: concernsEverything ? .everything : known ?? footprint.finish(), parts: parts.count + 1, body: last)

@@ -122,9 +122,11 @@ package struct OutboxFiller {
             origin: origin.inLog ?? .local)
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
+        let number: Int64 = try row.number("number")
+        if try SerializableWrite.isSerializable(number, db) { builder.serialize() }
         var highest: [String: Int64] = [:]
-        let oldest = origin == .external ? try oldestAge(row.number("number"), info.time) : 0
-        try changes.forEach(in: row.number("number")) { table, row in
+        let oldest = origin == .external ? try oldestAge(number, info.time) : 0
+        try changes.forEach(in: number) { table, row in
             guard let change = RowChange(old: row.old, new: row.new, key: table.definition.primaryKey) else { return }
             if case .insert(let new) = change, let columnIndex = table.definition.rowidAlias, let key = new[columnIndex].integer {
                 highest[table.first.name] = max(highest[table.first.name] ?? 0, key)

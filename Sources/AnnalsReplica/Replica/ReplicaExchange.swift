@@ -247,6 +247,7 @@ package struct ReplicaExchange {
         state.lastDigest = push.digests[positions.count - 1]
         try takeOwnSchemas(accepted, through: positions[positions.count - 1])
         if let last = accepted.last { try Outbox.delete(db, through: last.sequence) }
+        if let id = try SerializableWrite.id(db), try !Outbox.has(Data(id.bytes).databaseValue, db) { try SerializableWrite.end(db) }
         return (accepted.count, accepted.reduce(0) { $0 + $1.changes }, growth)
     }
 

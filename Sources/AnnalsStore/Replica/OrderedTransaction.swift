@@ -3,7 +3,7 @@ public import AnnalsHistory
 import AnnalsReplica
 import AnnalsSchema
 import AnnalsSQLite
-import GRDB
+public import GRDB
 
 /// What became of a transaction of this store when the space gave it its place in the log.
 public struct OrderedTransaction: Sendable {
@@ -16,11 +16,24 @@ public struct OrderedTransaction: Sendable {
     public var isAsWritten: Bool { conflicts.allSatisfy { $0.conflict.entry.winner == .incoming && $0.conflict.entry.kind != .renumber } }
 }
 
+/// Where a transaction of this store is.
+package enum TransactionProgress: Sendable {
+    /// In the outbox, or not even there.
+    case waiting
+    case ordered(OrderedTransaction)
+    /// It was serializable, and others wrote first. Its rows were undone.
+    case withdrawn
+
+    package var ordered: OrderedTransaction? {
+        if case .ordered(let transaction) = self { transaction } else { nil }
+    }
+}
+
 extension Store {
-    /// What became of the transaction before a point of history; nil if it waits in the outbox or is not there yet.
+    /// Where the transaction before a point of history is.
     ///
     /// - Throws: `AnnalsError` as `SyncAgent.confirm`.
-    package func ordered(_ token: HistoryToken) async throws -> OrderedTransaction? {
+    package func progress(of token: HistoryToken) async throws -> TransactionProgress {
         try await translated("sync") {
             try await database.reading { [schema] db in
                 guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
@@ -29,23 +42,44 @@ extension Store {
                 guard let row = try TransactionTable(db).row(token.number) else {
                     throw bounds.noTransaction(token.number, operation: "sync")
                 }
-                guard try StoreSchema.isReplica(db), let state = try ReplicaState.load(db) else { return nil }
+                guard try StoreSchema.isReplica(db), let state = try ReplicaState.load(db) else { return .waiting }
                 guard try TransactionOrigin.own.map(\.rawValue).contains(row.value("origin")) else {
                     throw Self.cannotConfirm(token, "is no transaction of this store's writers")
                 }
-                let meta = Meta(db)
-                guard try token.number > meta.integer(.joined) ?? 0 else {
+                guard try token.number > Meta(db).integer(.joined) ?? 0 else {
                     throw Self.cannotConfirm(token, "was written before the store joined \(state.space), which took the rows as a whole")
                 }
-                let id: DatabaseValue = try row.value("id")
-                guard try token.number <= meta.integer(.outboxed) ?? 0, try !Outbox.has(id, db) else { return nil }
-                return OrderedTransaction(
-                    conflicts: try NamedConflict.all(ConflictJournal.entries(of: id, db), db, schema.tables(db)))
+                guard try !SerializableWrite.isWithdrawn(token.number, db) else { return .withdrawn }
+                guard try !SerializableWrite.isWaiting(token.number, db) else { return .waiting }
+                let entries = try ConflictJournal.entries(of: row.value("id"), db)
+                return .ordered(OrderedTransaction(conflicts: try NamedConflict.all(entries, db, schema.tables(db))))
             }
         }
     }
 
     private static func cannotConfirm(_ token: HistoryToken, _ why: String) -> AnnalsError {
         AnnalsError(.usage, operation: "sync", "transaction \(token.number) cannot be confirmed: it \(why)")
+    }
+
+    /// Writes as `transaction` does. The space orders the transaction directly on the state that the closure reads, or not at all.
+    ///
+    /// - Throws: `AnnalsError` of code busy if another one waits in the outbox.
+    package func serializableTransaction<T: Sendable>(
+        author: String?, contextName: String?, _ updates: @escaping @Sendable (Database) throws -> T
+    ) async throws -> (value: T, token: HistoryToken?) {
+        try await managed("write") { [schema] db, step in
+            guard try !SerializableWrite.isWaiting(db) else {
+                throw AnnalsError(
+                    .busy, operation: "write", "another serializable write of this store waits for the relay", hint: "Try again later",
+                    isRetryable: true)
+            }
+            let (value, number) = try TransactionRecorder.managedWrite(db, author: author, contextName: contextName, step.environment) {
+                db in
+                try RefusedReference.naming(db, schema) { db in try ClosureError.passing { try updates(db) } }
+            }
+            guard let number else { return (value, nil) }
+            try SerializableWrite.begin(number, db)
+            return (value, try HistoryBounds(db).latest)
+        }
     }
 }

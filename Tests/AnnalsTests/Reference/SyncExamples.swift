@@ -94,6 +94,30 @@ struct SyncExamples {
         #expect(try await space.relay.describe().head == space[0].store.status().replica?.position)
     }
 
+    private struct Seat: Codable, FetchableRecord, PersistableRecord {
+        var id: Int64
+        var guest: String?
+    }
+
+    private struct SoldOut: Error {}
+
+    @Test("a seat is sold once")
+    func serializable() async throws {
+        let space = try await TestSpace { db in
+            try db.execute(sql: "CREATE TABLE seat (id INTEGER PRIMARY KEY, guest TEXT); INSERT INTO seat VALUES (1, NULL)")
+        }
+        func sell(_ agent: SyncAgent) async throws -> Int64 {
+            let seat = try await agent.serializable(author: "till 3") { db in
+                guard let seat = try Seat.filter(Column("guest") == nil).fetchOne(db) else { throw SoldOut() }
+                try db.execute(sql: "UPDATE seat SET guest = 'Vera' WHERE id = ?", arguments: [seat.id])
+                return seat.id
+            }
+            return seat
+        }
+        #expect(try await sell(space[0].agent) == 1)
+        await #expect(throws: SoldOut.self) { try await sell(space[1].agent) }
+    }
+
     @Test("a transport counts what is sent")
     func metered() async throws {
         let space = try await TestSpace(replicas: 1) { db in try db.execute(sql: Shop.schema) }
