@@ -29,8 +29,6 @@ package struct Meta {
         case outboxed
         /// The newest transaction when the store joined an existing space, which took its rows as a whole.
         case joined
-        /// The serializable transaction that waits, and the newest one that was withdrawn; see `SerializableWrite`.
-        case serializable, withdrawn
         case joinStage = "join_stage"
         case credentialFile = "credential_file"
         case caFile = "ca_file"

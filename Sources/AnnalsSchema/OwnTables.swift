@@ -32,6 +32,7 @@ package enum OwnTables {
     package static let missingSchema = "annals_missing_schema"
     package static let kept = "annals_kept"
     package static let schemaOffers = "annals_schema_offers"
+    package static let serializable = "annals_serializable"
 
     package static let snapshotDescription = "annals_snapshot"
     package static let snapshotConflicts = "annals_snapshot_conflicts"
@@ -51,7 +52,7 @@ package enum OwnTables {
     ]
 
     /// In a replica, created when first needed.
-    package static let replicaOnDemand = [unsettled, canonicalNames, missingSchema, kept, schemaOffers]
+    package static let replicaOnDemand = [unsettled, canonicalNames, missingSchema, kept, schemaOffers, serializable]
 
     /// In a snapshot.
     package static let snapshot = [snapshotDescription, snapshotConflicts, snapshotPolicies, snapshotAuthors, snapshotReferences]

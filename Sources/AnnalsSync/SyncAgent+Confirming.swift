@@ -1,4 +1,4 @@
-public import AnnalsCore
+import AnnalsCore
 public import AnnalsHistory
 public import AnnalsStore
 public import GRDB
@@ -15,28 +15,34 @@ extension SyncAgent {
     /// - Parameter token: the point after the transaction: `SavedEdits.token`, or the token of `Store.transaction`.
     /// - Throws: `AnnalsError`. As `sync` if the transaction cannot be sent; it stays in the outbox, and the call can be repeated.
     ///   `waitingForMigration` if the store must migrate first, `tokenUnknown` for a token of another store, `tokenExpired` if history
-    ///   was purged or a table was rebuilt since, and `usage` for a transaction of another replica, and for one from before the store
-    ///   joined an existing space.
+    ///   was purged, or a table was rebuilt or compared with the space since, `conflict` for a serializable transaction that was
+    ///   withdrawn, and `usage` for a transaction of another replica, and for one from before the store joined an existing space.
     public func confirm(_ token: HistoryToken) async throws -> OrderedTransaction {
-        guard let ordered = try await settle(token).ordered else {
-            throw AnnalsError(
-                .conflict, operation: "sync", "the transaction was serializable, and was withdrawn because others wrote first")
+        let progress = try await settle { [store] () -> TransactionProgress? in
+            let progress = try await store.progress(of: token)
+            if case .waiting = progress { return nil }
+            return progress
+        }
+        guard let ordered = progress.ordered else {
+            throw AnnalsError(.conflict, operation: "sync", "the transaction was serializable, and it was withdrawn")
         }
         return ordered
     }
 
     /// Syncs until a transaction does not wait any more.
-    private func settle(_ token: HistoryToken) async throws -> TransactionProgress {
+    ///
+    /// - Parameter find: what became of it; nil while it waits.
+    private func settle<Progress: Sendable>(_ find: @Sendable () async throws -> Progress?) async throws -> Progress {
         var backoff = Backoff()
         for _ in 0..<SyncLimits.exchangesToConfirm {
-            if let settled = try await settled(token) { return settled }
+            if let progress = try await find() { return progress }
             do {
                 let summary = try await sync()
-                if let settled = try await settled(token) { return settled }
+                if let progress = try await find() { return progress }
                 if summary.isWaitingForMigration { throw Self.waitingForMigration }
             } catch let error as AnnalsError {
                 // The error may be about a later transaction.
-                if let settled = try await settled(token) { return settled }
+                if let progress = try await find() { return progress }
                 // Another exchange of this store is under way.
                 guard error.code == .busy else { throw error }
             }
@@ -44,13 +50,7 @@ extension SyncAgent {
         }
         throw AnnalsError(
             .busy, operation: "sync", "the transaction is not ordered yet, after \(SyncLimits.exchangesToConfirm) exchanges with the relay",
-            hint: "Nothing is lost. Call confirm again", isRetryable: true)
-    }
-
-    private func settled(_ token: HistoryToken) async throws -> TransactionProgress? {
-        let progress = try await store.progress(of: token)
-        if case .waiting = progress { return nil }
-        return progress
+            hint: "It stays in the outbox. Sync again", isRetryable: true)
     }
 
     private static var waitingForMigration: AnnalsError {
@@ -69,30 +69,57 @@ extension SyncAgent {
     ///     }
     ///
     /// So a rule that the closure checks, such as "no more than 100 guests", holds in the space, as far as all writers that can break
-    /// it write in this way. It needs the relay: without it, nothing is written. Before the relay's answer, the write is in this file,
-    /// and readers of the file see it. The more the others write, the more often the closure runs. `run` may sync the store meanwhile.
+    /// it write in this way. `run` may sync the store meanwhile.
+    ///
+    /// - It needs the relay. If the relay cannot be reached or refuses the write, nothing stays written. Only if the relay's answer
+    ///   is lost, the write waits, and a later sync gets the answer: the write is then accepted or withdrawn.
+    /// - Before the relay's answer, the write is in this file. Readers, lists and history see it, and history keeps withdrawn runs
+    ///   with the transactions that undid them.
+    /// - A withdrawal undoes the rows of tracked tables. What the closure does to other tables, or to the schema, stays.
+    /// - The relay keeps other replicas waiting for up to two seconds while it is repeated, and they rebase their unsent work on it.
     ///
     /// - Parameters:
     ///   - author: the author of the transaction.
     ///   - contextName: the context of the transaction.
-    ///   - updates: may run several times, and must not change anything outside of the database.
+    ///   - updates: may run several times, and must change nothing but rows of tracked tables.
     /// - Returns: the closure's result of the run that counts. A run that changes nothing counts at once; it has read all that the
     ///   relay had accepted before the call.
-    /// - Throws: Errors of `updates` unchanged; then nothing is written. `AnnalsError` as `sync` and `Store.write`, and `busy` if
-    ///   another serializable write of this store waits, or if others wrote before each of its runs. If the relay's answer is lost,
-    ///   a later sync gets it: the write is then accepted or withdrawn.
+    /// - Throws: Errors of `updates` unchanged; then nothing is written. `AnnalsError` as `sync` and `Store.write`; `busy` if another
+    ///   serializable write of this store waits, or if each run was withdrawn; `conflict` if the write is in the space, but perhaps
+    ///   after transactions that the closure did not see, because another copy of the file sent it or a tool rebuilt its table.
     public func serializable<T: Sendable>(
         author: String? = nil, contextName: String? = nil, _ updates: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         for run in 1...SyncLimits.runsToSerialize {
             if try await sync().isWaitingForMigration { throw Self.waitingForMigration }
-            let (value, token) = try await store.serializableTransaction(author: author, contextName: contextName, updates)
-            guard let token, case .withdrawn = try await settle(token) else { return value }
+            let (value, number) = try await store.serializableTransaction(author: author, contextName: contextName, updates)
+            guard let number else { return value }
+            switch try await outcome(ofSerializable: number) {
+            case .ordered: return value
+            case .withdrawn: break
+            case .merged:
+                throw AnnalsError(
+                    .conflict, operation: "write", "the write is in the space, perhaps after transactions that it did not see",
+                    hint: "Read the rows again")
+            }
             // Replicas that write at the same time do not begin again at the same time.
             try await environment.pause(SyncLimits.pauseToSerialize * (Double(run) * environment.random()))
         }
         throw AnnalsError(
-            .busy, operation: "write", "other replicas wrote before each of \(SyncLimits.runsToSerialize) attempts; nothing was written",
+            .busy, operation: "write",
+            "each of \(SyncLimits.runsToSerialize) attempts was withdrawn, because other replicas wrote first; nothing was written",
             hint: "Try again", isRetryable: true)
+    }
+
+    /// If the write cannot be sent, it is withdrawn. A write whose answer was lost waits.
+    private func outcome(ofSerializable number: Int64) async throws -> SerializableTable.Outcome {
+        do {
+            return try await settle { [store] in try await store.outcome(ofSerializable: number) }
+        } catch {
+            // Also if this task was cancelled.
+            try? await Task { [store] in try await store.withdrawSerializable(number) }.value
+            if let outcome = try await store.outcome(ofSerializable: number), outcome != .withdrawn { return outcome }
+            throw error
+        }
     }
 }

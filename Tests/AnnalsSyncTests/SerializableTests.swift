@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsReplica
 import AnnalsStore
 import AnnalsSync
@@ -164,6 +165,42 @@ struct SerializableTests {
             #expect(try await store.conflictCounts().conflicts == 1)
             #expect(try await store.verify() == [])
         }
+    }
+
+    @Test func `is withdrawn if the relay refuses it`() async throws {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
+        try world.outside(0, "UPDATE note SET text = 'own' WHERE id = 1")
+        try await world.sync(0)
+        let refusing = AlteredRelay.failing(world.relay, .push, error: .problem(Problem(.notPermitted), retryAfter: nil))
+        let error = await #expect(throws: AnnalsError.self) { try await admit("Ann", to: 1, by: agent(world, 0, over: refusing)) }
+        #expect(error?.code == .notPermitted)
+        #expect(try await names(world, 0) == [])
+        #expect(try await world.stores[0].status().outbox == 0)
+        #expect(try await admit("Eve", to: 1, by: agent(world, 0)) == 0)
+        #expect(try await world.stores[0].verify() == [])
+    }
+
+    @Test func `stays serializable if an earlier push is answered after it was written`() async throws {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
+        try world.outside(0, "UPDATE note SET text = 'own' WHERE id = 1")
+        let numbers = Mutex<[Int64]>([])
+        let relay = meeting(world, pushes: 1...1) { [world] in
+            let number = try await world.stores[0].serializableTransaction(author: "Ann", contextName: nil) { db in
+                try db.execute(sql: "INSERT INTO guest VALUES('a', 'Ann')")
+            }.number
+            numbers.withLock { $0 += [number].compactMap(\.self) }
+            try world.outside(1, "INSERT INTO guest VALUES('b', 'Bob')")
+        }
+        var direct = relay
+        direct.after = { [world] request in if request.kind == .push, request.ofKind == 1 { try await world.sync(1) } }
+        try await world.sync(0, over: direct)
+        try await world.sync(0)
+        let number = try #require(numbers.withLock { $0.first })
+        #expect(try await world.stores[0].outcome(ofSerializable: number) == .withdrawn)
+        try await world.settle()
+        for index in 0...1 { #expect(try await names(world, index) == ["Bob"]) }
+        // History has it and the transaction that undid it. Neither counts as work of its author.
+        #expect(try await world.stores[0].undo(by: "Ann") == nil)
     }
 }
 

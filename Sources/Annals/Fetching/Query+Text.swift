@@ -1,6 +1,6 @@
 import AnnalsCore
 import Foundation
-public import GRDB
+import GRDB
 
 /// Where a text must match, as `==`, `BEGINSWITH`, `CONTAINS` and `ENDSWITH` of Core Data's predicates.
 public enum TextMatch: Sendable {

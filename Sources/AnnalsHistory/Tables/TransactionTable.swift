@@ -229,7 +229,9 @@ package struct TransactionTable {
     /// Returns the number of deleted transactions.
     func delete(through number: Int64) throws -> Int64 {
         try db.cachedStatement(sql: "DELETE FROM main.annals_transactions WHERE number <= ?").execute(arguments: [number])
-        return Int64(db.changesCount)
+        let count = Int64(db.changesCount)
+        try SerializableTable(db).delete(through: number)
+        return count
     }
 
     /// Removes the positions after `position`, because the log no longer has them.

@@ -131,24 +131,6 @@ package struct PageApplier {
         summary.journal += JournalGrowth(replaced: notes.replaced.count)
     }
 
-    /// Repeats transactions that left children without parents, so that the actions of the foreign keys are done.
-    @discardableResult
-    package func settleReferences() throws -> Summary {
-        var summary = Summary()
-        guard let first = try UnsettledReferences.first(db) else { return summary }
-        var pull = self
-        pull.policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
-        try PendingSchemaEntries.moveFirst(db)
-        let choice = try RebaseSet.all(db, from: first)
-        try loosen()
-        let transactions = try pull.undo(choice)
-        try pull.rebase(choice, transactions, known: [], RowIdentityRecorder(), relayTime: now.milliseconds)
-        summary.rebased = choice.rows.count
-        try session.untrackedChildren.settle()
-        try HighestKeys.save(db, session.highestKeys)
-        return summary
-    }
-
     // MARK: Conflicts of the outbox with the page
 
     /// If there is something to rebase, policies and references are those in force after the page from here on.
@@ -439,16 +421,16 @@ package struct PageApplier {
         var conflicts = 0
         var renamed: [RenumberedRows.Renaming] = []
         var authors: Set<String?> = []
-        let serializable = try SerializableWrite.id(db)
+        let serializable = try SerializableTable(db).waiting()?.id
         for (row, transaction) in zip(choice.rows, transactions) {
             guard !known.contains(row.id) else {
                 notes.duplicates.call(row.id, in: &rebase.context.rowIdentities)
                 try Outbox.delete(db, sequence: row.sequence)
-                if row.id == serializable { try SerializableWrite.end(db) }
+                if row.id == serializable { try SerializableTable(db).settle(.merged) }
                 continue
             }
             guard row.id != serializable else {
-                try SerializableWrite.withdraw(row, db)
+                try Outbox.withdraw(db, row)
                 continue
             }
             var transaction = transaction

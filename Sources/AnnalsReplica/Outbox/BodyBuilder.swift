@@ -37,7 +37,7 @@ package struct BodyBuilder {
         self.schema = schema
     }
 
-    /// The transaction conflicts with everything; see `SerializableWrite`.
+    /// The transaction conflicts with everything; see `SerializableTable`.
     mutating func serialize() {
         isSerializable = true
     }

@@ -223,11 +223,6 @@ package enum Outbox {
     }
 
     /// The id of the oldest row, not decoded; nil if there is none.
-    /// Whether a transaction waits in the outbox, or is being sent.
-    package static func has(_ id: DatabaseValue, _ db: Database) throws -> Bool {
-        try Bool.fetchOne(db, sql: "SELECT EXISTS(SELECT 1 FROM annals_outbox WHERE id = ?)", arguments: [id]) ?? false
-    }
-
     static func firstID(_ db: Database) throws -> DatabaseValue? {
         try DatabaseValue.fetchOne(db, sql: "SELECT id FROM annals_outbox ORDER BY sequence LIMIT 1")
     }

@@ -123,7 +123,7 @@ package struct OutboxFiller {
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
         let number: Int64 = try row.number("number")
-        if try SerializableWrite.isSerializable(number, db) { builder.serialize() }
+        if try SerializableTable(db).waiting()?.number == number { builder.serialize() }
         var highest: [String: Int64] = [:]
         let oldest = origin == .external ? try oldestAge(number, info.time) : 0
         try changes.forEach(in: number) { table, row in

@@ -246,8 +246,10 @@ package struct ReplicaExchange {
         state.lastCounter = Counter(push.firstCounter.rawValue + Int64(positions.count) - 1)
         state.lastDigest = push.digests[positions.count - 1]
         try takeOwnSchemas(accepted, through: positions[positions.count - 1])
-        if let last = accepted.last { try Outbox.delete(db, through: last.sequence) }
-        if let id = try SerializableWrite.id(db), try !Outbox.has(Data(id.bytes).databaseValue, db) { try SerializableWrite.end(db) }
+        guard let last = accepted.last else { return (0, 0, growth) }
+        let serializable = try Outbox.serializable(db)
+        try Outbox.delete(db, through: last.sequence)
+        if let serializable, serializable <= last.sequence { try SerializableTable(db).settle(.ordered) }
         return (accepted.count, accepted.reduce(0) { $0 + $1.changes }, growth)
     }
 

@@ -41,7 +41,7 @@ package enum ReplicaTables {
         let meta = Meta(db)
         let names: [Meta.Name] = [
             .replica, .replicaKey, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest,
-            .outboxed, .joined, .serializable, .withdrawn, .joinStage,
+            .outboxed, .joined, .joinStage,
             .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .spaceVersion, .unverifiedRows,
             .isCopy,
             .renames, .evidence, .unconfirmedSnapshot, .unconfirmedAuthors, .recentLogBytes,

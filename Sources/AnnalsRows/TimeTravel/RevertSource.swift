@@ -137,9 +137,10 @@ final class RevertedWork: RevertSource {
         var request = request.written(by: author)
         if let table { request = request.tables(table.definition.name) }
         let ids = table.map { Set([$0.id]) }
+        let withdrawn = try SerializableTable(db).withdrawn()
         try HistoryReader(db, tables: changes.tables).forEachTransaction(request) { transaction in
             // `RebasedRows` follows a rebase, which has the author of the work that it repeats.
-            guard transaction.origin != .rebase else { return true }
+            guard transaction.origin != .rebase, !withdrawn.contains(transaction.number) else { return true }
             if case .imported = transaction.origin { imported.insert(transaction.number) }
             try fold.add(transaction: transaction.number, of: ids)
             range = (transactions == 0 ? transaction.number : range.lowerBound)...transaction.number

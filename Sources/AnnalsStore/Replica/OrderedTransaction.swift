@@ -1,9 +1,10 @@
 import AnnalsCore
-public import AnnalsHistory
+package import AnnalsHistory
 import AnnalsReplica
 import AnnalsSchema
 import AnnalsSQLite
-public import GRDB
+import Foundation
+package import GRDB
 
 /// What became of a transaction of this store when the space gave it its place in the log.
 public struct OrderedTransaction: Sendable {
@@ -49,9 +50,12 @@ extension Store {
                 guard try token.number > Meta(db).integer(.joined) ?? 0 else {
                     throw Self.cannotConfirm(token, "was written before the store joined \(state.space), which took the rows as a whole")
                 }
-                guard try !SerializableWrite.isWithdrawn(token.number, db) else { return .withdrawn }
-                guard try !SerializableWrite.isWaiting(token.number, db) else { return .waiting }
-                let entries = try ConflictJournal.entries(of: row.value("id"), db)
+                let id: DatabaseValue = try row.value("id")
+                let serializable = SerializableTable(db)
+                guard try serializable.outcome(of: token.number) != .withdrawn else { return .withdrawn }
+                let isMoved = try token.number <= Meta(db).integer(.outboxed) ?? 0
+                guard isMoved, try !Outbox.has(id, db), try serializable.waiting()?.number != token.number else { return .waiting }
+                let entries = try ConflictJournal.entries(of: id, db)
                 return .ordered(OrderedTransaction(conflicts: try NamedConflict.all(entries, db, schema.tables(db))))
             }
         }
@@ -63,12 +67,15 @@ extension Store {
 
     /// Writes as `transaction` does. The space orders the transaction directly on the state that the closure reads, or not at all.
     ///
-    /// - Throws: `AnnalsError` of code busy if another one waits in the outbox.
+    /// - Returns: the number of the transaction; nil if nothing was changed.
+    /// - Throws: `AnnalsError` of code `busy` if another one waits, and `notJoined`.
     package func serializableTransaction<T: Sendable>(
         author: String?, contextName: String?, _ updates: @escaping @Sendable (Database) throws -> T
-    ) async throws -> (value: T, token: HistoryToken?) {
+    ) async throws -> (value: T, number: Int64?) {
         try await managed("write") { [schema] db, step in
-            guard try !SerializableWrite.isWaiting(db) else {
+            guard try StoreSchema.isReplica(db) else { throw AnnalsError.notJoined(operation: "write") }
+            let table = SerializableTable(db)
+            guard try table.waiting() == nil else {
                 throw AnnalsError(
                     .busy, operation: "write", "another serializable write of this store waits for the relay", hint: "Try again later",
                     isRetryable: true)
@@ -77,9 +84,26 @@ extension Store {
                 db in
                 try RefusedReference.naming(db, schema) { db in try ClosureError.passing { try updates(db) } }
             }
-            guard let number else { return (value, nil) }
-            try SerializableWrite.begin(number, db)
-            return (value, try HistoryBounds(db).latest)
+            guard let number, let row = try TransactionTable(db).row(number) else { return (value, nil) }
+            let id: Data = try row.value("id")
+            guard let id = TransactionID(bytes: id) else { throw Corruption(OwnTables.transactions) }
+            try table.add(number, id)
+            return (value, number)
+        }
+    }
+
+    /// nil while the transaction waits.
+    package func outcome(ofSerializable number: Int64) async throws -> SerializableTable.Outcome? {
+        try await translated("write") { try await database.reading { db in try SerializableTable(db).outcome(of: number) } }
+    }
+
+    /// Undoes a serializable transaction that waits, unless it is being sent.
+    package func withdrawSerializable(_ number: Int64) async throws {
+        let policies = configuration.mergePolicies
+        _ = try await updateOutbox()
+        try await merging("write") { db, step in
+            guard try SerializableTable(db).waiting()?.number == number, try Push.load(db) == nil else { return }
+            try Self.pull(db, step, ReplicaExchange(db, step.identities).state, policies).withdraw()
         }
     }
 }

@@ -258,6 +258,7 @@ private struct Reconciling {
             try UnsettledReferences.settled(db, row.id)
             try Outbox.delete(db, sequence: row.sequence)
         }
+        try SerializableTable(db).settle(.merged)
         // This is done even without a difference: the earlier raw changes do not lead to these rows, so a token must follow them.
         let number = try record(spans)
         try Drift.expire(tables.entries.map(\.id), before: number, db)

@@ -86,7 +86,7 @@ private struct LastWork: Sendable {
         let oldest = try HistoryBounds(db).oldest.number
         let rows = try table.rowsFromNewest(after: oldest)
         // A revert, of any author, names a transaction before it, so it is seen first.
-        var undone = passed
+        var undone = try passed.union(SerializableTable(db).withdrawn())
         while let row = try rows.next() {
             guard let origin = try TransactionOrigin(rawValue: row.value("origin")), TransactionOrigin.own.contains(origin) else {
                 continue

@@ -1,0 +1,85 @@
+package import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+import Foundation
+package import GRDB
+
+/// The table of serializable transactions, `annals_serializable`: those that the space orders directly on the state that their writer
+/// read, or not at all.
+///
+/// The footprint of such a transaction conflicts with everything, so the relay accepts it only if no other replica has written since.
+/// If entries of others are pulled while it waits in the outbox, it is not repeated on them: it is withdrawn, and its writer may run
+/// again. One waits at a time. The table keeps what became of the others as long as history has them.
+package struct SerializableTable {
+    package enum Outcome: Int64, Sendable {
+        /// It is in the log, directly on the state that its writer read.
+        case ordered = 1
+        /// Its rows were undone.
+        case withdrawn = 2
+        /// It is in the log, perhaps after transactions that its writer did not see: another copy of the file sent it, or it became a
+        /// part of another transaction.
+        case merged = 3
+    }
+
+    /// A subquery for the id of the one that waits.
+    package static let waitingIDSQL = "SELECT id FROM main.annals_serializable WHERE outcome IS NULL"
+
+    private let db: Database
+
+    package init(_ db: Database) {
+        self.db = db
+    }
+
+    private var exists: Bool {
+        get throws { try db.tableExists(OwnTables.serializable) }
+    }
+
+    /// To be called in the SQLite transaction of the write.
+    package func add(_ number: Int64, _ id: TransactionID) throws {
+        try db.execute(
+            sql: "CREATE TABLE IF NOT EXISTS main.annals_serializable(number INTEGER PRIMARY KEY, id BLOB NOT NULL, outcome INTEGER)")
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO main.annals_serializable(number, id) VALUES (?, ?)", arguments: [number, Data(id.bytes)])
+    }
+
+    /// The one that waits; nil if there is none.
+    package func waiting() throws -> (number: Int64, id: TransactionID)? {
+        guard try exists else { return nil }
+        let row = try Row.fetchOne(db.cachedStatement(sql: "SELECT number, id FROM main.annals_serializable WHERE outcome IS NULL"))
+        guard let row else { return nil }
+        let id: Data = try row.value("id")
+        guard let id = TransactionID(bytes: id) else { throw Corruption(OwnTables.serializable) }
+        return try (row.number("number"), id)
+    }
+
+    /// Sets what became of the one that waits.
+    package func settle(_ outcome: Outcome) throws {
+        guard try exists else { return }
+        try db.execute(sql: "UPDATE main.annals_serializable SET outcome = ? WHERE outcome IS NULL", arguments: [outcome.rawValue])
+    }
+
+    /// nil if the transaction waits, or was not serializable.
+    package func outcome(of number: Int64) throws -> Outcome? {
+        guard try exists else { return nil }
+        let sql = "SELECT outcome FROM main.annals_serializable WHERE number = ?"
+        return try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [number]).flatMap(Outcome.init)
+    }
+
+    /// The numbers of those that were withdrawn.
+    package func withdrawn() throws -> Set<Int64> {
+        guard try exists else { return [] }
+        let sql = "SELECT number FROM main.annals_serializable WHERE outcome = ?"
+        return try Int64.fetchSet(db, sql: sql, arguments: [Outcome.withdrawn.rawValue])
+    }
+
+    /// Forgets those that history does not have any more. The one that waits stays.
+    func delete(through number: Int64) throws {
+        guard try exists else { return }
+        try db.execute(
+            sql: "DELETE FROM main.annals_serializable WHERE number <= ? AND outcome IS NOT NULL AND number < (\(Self.newestSQL))",
+            arguments: [number])
+    }
+
+    /// Its writer may still ask for it.
+    private static let newestSQL = "SELECT max(number) FROM main.annals_serializable"
+}
