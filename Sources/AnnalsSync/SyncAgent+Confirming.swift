@@ -50,7 +50,7 @@ extension SyncAgent {
         }
         throw AnnalsError(
             .busy, operation: "sync", "the transaction is not ordered yet, after \(SyncLimits.exchangesToConfirm) exchanges with the relay",
-            hint: "It stays in the outbox. Sync again", isRetryable: true)
+            hint: "Sync again", isRetryable: true)
     }
 
     private static var waitingForMigration: AnnalsError {
@@ -99,7 +99,8 @@ extension SyncAgent {
             case .withdrawn: break
             case .merged:
                 throw AnnalsError(
-                    .conflict, operation: "write", "the write is in the space, perhaps after transactions that it did not see",
+                    .conflict, operation: "write",
+                    "the write is in the space, or will be sent, perhaps after transactions that it did not see",
                     hint: "Read the rows again")
             }
             // Replicas that write at the same time do not begin again at the same time.
@@ -117,9 +118,9 @@ extension SyncAgent {
             return try await settle { [store] in try await store.outcome(ofSerializable: number) }
         } catch {
             // Also if this task was cancelled.
-            try? await Task { [store] in try await store.withdrawSerializable(number) }.value
-            if let outcome = try await store.outcome(ofSerializable: number), outcome != .withdrawn { return outcome }
-            throw error
+            let outcome = try? await Task { [store] in try await store.withdrawSerializable(number) }.value
+            guard let outcome = outcome.flatMap(\.self), outcome != .withdrawn else { throw error }
+            return outcome
         }
     }
 }

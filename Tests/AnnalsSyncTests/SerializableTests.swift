@@ -167,6 +167,53 @@ struct SerializableTests {
         }
     }
 
+    @Test func `is seen by another program's agent, also as the first one of the file`() async throws {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
+        // Both have read the file's schema.
+        let other = try Store(path: world.stores[0].path, configuration: world.configuration("other"))
+        for store in [world.stores[0], other] {
+            try await store.write { db in try db.execute(sql: "UPDATE note SET text = text || '.' WHERE id = 1") }
+            _ = try await store.undo(by: "nobody")
+        }
+        try await world.sync(0)
+        let number = try #require(
+            try await other.serializableTransaction(author: "Ann", contextName: nil) { db in
+                try db.execute(sql: "INSERT INTO guest VALUES('a', 'Ann')")
+            }.number)
+        try world.outside(1, "INSERT INTO guest VALUES('b', 'Bob')")
+        try await world.sync(1)
+        try await world.sync(0)
+        #expect(try await other.outcome(ofSerializable: number) == .withdrawn)
+        #expect(try await names(world, 0) == ["Bob"])
+    }
+
+    @Test func `is done if it changed nothing that is sent`() async throws {
+        let world = try await SyncedStores(replicas: 1, schema: "CREATE TABLE t(k TEXT PRIMARY KEY, v)")
+        for _ in 0..<2 { try await agent(world, 0).serializable { db in try db.execute(sql: "INSERT INTO t VALUES(NULL, 1)") } }
+        #expect(try await world.rows(0, "SELECT count(*) FROM t") == [[2.databaseValue]])
+    }
+
+    @Test func `that was withdrawn is not in the way of an undo`() async throws {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
+        try await world.stores[0].write(author: "Ann") { db in try db.execute(sql: "UPDATE note SET text = 'b' WHERE id = 1") }
+        try await world.sync(0)
+        let relay = meeting(world, pushes: 1...1) {
+            try world.outside(1, "INSERT INTO note VALUES(2, 'more')")
+            try await world.sync(1)
+        }
+        let runs = Counter()
+        await #expect(throws: Full.self) {
+            try await agent(world, 0, over: relay).serializable(author: "Ann") { db in
+                runs.add()
+                if runs.value > 1 { throw Full() }
+                try db.execute(sql: "UPDATE note SET text = 'c' WHERE id = 1")
+            }
+        }
+        #expect(try await world.rows(0, "SELECT text FROM note WHERE id = 1") == [["b".databaseValue]])
+        #expect(try await world.stores[0].undo(by: "Ann") != nil)
+        #expect(try await world.rows(0, "SELECT text FROM note WHERE id = 1") == [["old".databaseValue]])
+    }
+
     @Test func `is withdrawn if the relay refuses it`() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "UPDATE note SET text = 'own' WHERE id = 1")

@@ -30,8 +30,13 @@ package struct SerializableTable {
         self.db = db
     }
 
-    private var exists: Bool {
-        get throws { try db.tableExists(OwnTables.serializable) }
+    /// The table may not exist yet, and other connections can create and drop it. GRDB's cache of the schema does not see that.
+    private func ifPresent<T>(_ body: () throws -> T?) throws -> T? {
+        do {
+            return try body()
+        } catch let error as DatabaseError where error.message?.hasPrefix("no such table") ?? false {
+            return nil
+        }
     }
 
     /// To be called in the SQLite transaction of the write.
@@ -44,9 +49,8 @@ package struct SerializableTable {
 
     /// The one that waits; nil if there is none.
     package func waiting() throws -> (number: Int64, id: TransactionID)? {
-        guard try exists else { return nil }
-        let row = try Row.fetchOne(db.cachedStatement(sql: "SELECT number, id FROM main.annals_serializable WHERE outcome IS NULL"))
-        guard let row else { return nil }
+        let sql = "SELECT number, id FROM main.annals_serializable WHERE outcome IS NULL"
+        guard let row = try ifPresent({ try Row.fetchOne(db.cachedStatement(sql: sql)) }) else { return nil }
         let id: Data = try row.value("id")
         guard let id = TransactionID(bytes: id) else { throw Corruption(OwnTables.serializable) }
         return try (row.number("number"), id)
@@ -54,30 +58,30 @@ package struct SerializableTable {
 
     /// Sets what became of the one that waits.
     package func settle(_ outcome: Outcome) throws {
-        guard try exists else { return }
-        try db.execute(sql: "UPDATE main.annals_serializable SET outcome = ? WHERE outcome IS NULL", arguments: [outcome.rawValue])
+        try ifPresent {
+            try db.execute(sql: "UPDATE main.annals_serializable SET outcome = ? WHERE outcome IS NULL", arguments: [outcome.rawValue])
+        }
     }
 
     /// nil if the transaction waits, or was not serializable.
     package func outcome(of number: Int64) throws -> Outcome? {
-        guard try exists else { return nil }
         let sql = "SELECT outcome FROM main.annals_serializable WHERE number = ?"
-        return try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [number]).flatMap(Outcome.init)
+        return try ifPresent { try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [number]) }.flatMap(Outcome.init)
     }
 
     /// The numbers of those that were withdrawn.
     package func withdrawn() throws -> Set<Int64> {
-        guard try exists else { return [] }
         let sql = "SELECT number FROM main.annals_serializable WHERE outcome = ?"
-        return try Int64.fetchSet(db, sql: sql, arguments: [Outcome.withdrawn.rawValue])
+        return try ifPresent { try Int64.fetchSet(db, sql: sql, arguments: [Outcome.withdrawn.rawValue]) } ?? []
     }
 
     /// Forgets those that history does not have any more. The one that waits stays.
     func delete(through number: Int64) throws {
-        guard try exists else { return }
-        try db.execute(
-            sql: "DELETE FROM main.annals_serializable WHERE number <= ? AND outcome IS NOT NULL AND number < (\(Self.newestSQL))",
-            arguments: [number])
+        try ifPresent {
+            try db.execute(
+                sql: "DELETE FROM main.annals_serializable WHERE number <= ? AND outcome IS NOT NULL AND number < (\(Self.newestSQL))",
+                arguments: [number])
+        }
     }
 
     /// Its writer may still ask for it.

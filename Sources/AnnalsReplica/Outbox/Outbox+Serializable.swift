@@ -1,4 +1,5 @@
 import AnnalsHistory
+import AnnalsSchema
 package import GRDB
 
 extension Outbox {
@@ -11,6 +12,14 @@ extension Outbox {
     package static func serializable(_ db: Database) throws -> Int64? {
         guard try SerializableTable(db).waiting() != nil else { return nil }
         return try sequences(db, ofIDs: SerializableTable.waitingIDSQL).first
+    }
+
+    /// Whether a serializable transaction waits. One that got lost, because history began anew, does not.
+    package static func hasSerializable(_ db: Database) throws -> Bool {
+        guard let number = try SerializableTable(db).waiting()?.number else { return false }
+        if try number > Meta(db).integer(.outboxed) ?? 0 || serializable(db) != nil { return true }
+        try SerializableTable(db).settle(.merged)
+        return false
     }
 
     /// Drops the serializable transaction, whose rows are undone.

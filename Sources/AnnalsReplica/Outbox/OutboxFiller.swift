@@ -49,6 +49,7 @@ package struct OutboxFiller {
         var count = 0
         var changes: NetChanges?
         var known: (key: FootprintKey, name: String?)?
+        lazy var serializable = Result { try SerializableTable(db).waiting()?.number }
         while let row = try cursor.next() {
             last = try row.number("number")
             guard let origin = try TransactionOrigin(rawValue: row.value("origin")), TransactionOrigin.own.contains(origin) else {
@@ -58,9 +59,13 @@ package struct OutboxFiller {
             changes = reader
             let (key, name) = try known ?? (footprintKey(), replicaName())
             known = (key, name)
-            if let entry = try encode(row, origin, reader, key, name) {
+            let isSerializable = try serializable.get() == last
+            if let entry = try encode(row, origin, reader, key, name, isSerializable: isSerializable) {
                 try Outbox.append(db, entry)
                 count += 1
+            } else if isSerializable {
+                // It changed nothing that is sent.
+                try SerializableTable(db).settle(.ordered)
             }
         }
         if last > done { try meta.set(.outboxed, last) }
@@ -112,7 +117,7 @@ package struct OutboxFiller {
 
     private func encode(
         _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ key: FootprintKey, _ name: String?,
-        _ decisions: UserDecisions = UserDecisions(), _ journal: [JournalEntry] = []
+        _ decisions: UserDecisions = UserDecisions(), _ journal: [JournalEntry] = [], isSerializable: Bool = false
     ) throws -> Outbox.Draft? {
         let id: Data = try row.value("id")
         guard let id = TransactionID(bytes: id) else { throw Corruption("\(OwnTables.transactions).id") }
@@ -123,7 +128,7 @@ package struct OutboxFiller {
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
         let number: Int64 = try row.number("number")
-        if try SerializableTable(db).waiting()?.number == number { builder.serialize() }
+        if isSerializable { builder.serialize() }
         var highest: [String: Int64] = [:]
         let oldest = origin == .external ? try oldestAge(number, info.time) : 0
         try changes.forEach(in: number) { table, row in

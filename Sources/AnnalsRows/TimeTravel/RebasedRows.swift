@@ -22,9 +22,10 @@ struct RebasedRows {
     private static let limit = 10_000
     private static let byteLimit = 32 << 20
 
-    /// - Parameter number: a transaction; rebases after it count.
+    /// - Parameter number: a transaction; rebases after it count, and serializable transactions that rebases undid.
     init(_ db: Database, _ changes: NetChanges, after number: Int64) throws {
-        for rebase in try TransactionTable(db).numbers(of: .rebase, after: number) {
+        let withdrawn = try SerializableTable(db).withdrawn().filter { $0 > number }
+        for rebase in try (TransactionTable(db).numbers(of: .rebase, after: number) + withdrawn).sorted() {
             for part in try changes.parts(of: rebase) {
                 try changes.forEachRow(in: part) { note($0, rebase, part.entry) }
             }

@@ -74,8 +74,7 @@ extension Store {
     ) async throws -> (value: T, number: Int64?) {
         try await managed("write") { [schema] db, step in
             guard try StoreSchema.isReplica(db) else { throw AnnalsError.notJoined(operation: "write") }
-            let table = SerializableTable(db)
-            guard try table.waiting() == nil else {
+            guard try !Outbox.hasSerializable(db) else {
                 throw AnnalsError(
                     .busy, operation: "write", "another serializable write of this store waits for the relay", hint: "Try again later",
                     isRetryable: true)
@@ -87,7 +86,7 @@ extension Store {
             guard let number, let row = try TransactionTable(db).row(number) else { return (value, nil) }
             let id: Data = try row.value("id")
             guard let id = TransactionID(bytes: id) else { throw Corruption(OwnTables.transactions) }
-            try table.add(number, id)
+            try SerializableTable(db).add(number, id)
             return (value, number)
         }
     }
@@ -97,13 +96,18 @@ extension Store {
         try await translated("write") { try await database.reading { db in try SerializableTable(db).outcome(of: number) } }
     }
 
-    /// Undoes a serializable transaction that waits, unless it is being sent.
-    package func withdrawSerializable(_ number: Int64) async throws {
+    /// Undoes a serializable transaction that waits, unless it is being sent. Returns what became of it; nil if it waits on.
+    package func withdrawSerializable(_ number: Int64) async throws -> SerializableTable.Outcome? {
         let policies = configuration.mergePolicies
-        _ = try await updateOutbox()
-        try await merging("write") { db, step in
-            guard try SerializableTable(db).waiting()?.number == number, try Push.load(db) == nil else { return }
-            try Self.pull(db, step, ReplicaExchange(db, step.identities).state, policies).withdraw()
+        return try await merging("write") { db, step in
+            let table = SerializableTable(db)
+            let exchange = try Self.exchangeToRebase(db, step)
+            if try table.waiting()?.number == number, let sequence = try Outbox.serializable(db),
+                try Push.load(db).map({ $0.lastSequence < sequence }) ?? true
+            {
+                try Self.pull(db, step, exchange.state, policies).withdraw()
+            }
+            return try table.outcome(of: number)
         }
     }
 }

@@ -108,7 +108,7 @@ extension Store {
     private func settleReferences() async throws -> ExchangeStatus {
         let policies = configuration.mergePolicies
         return try await merging("sync") { db, step in
-            let exchange = try ReplicaExchange(db, step.identities)
+            let exchange = try Self.exchangeToRebase(db, step)
             try Self.pull(db, step, exchange.state, policies).settleReferences()
             return try exchange.status()
         }
@@ -320,6 +320,12 @@ extension Store {
         let exchange = try ReplicaExchange(db, step.identities)
         guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.logRolledBack }
         guard try !Push.isUnderWay(db) else { throw ApplyError.pushUnderWay }
+        return try exchangeToRebase(db, step)
+    }
+
+    /// The steps and checks before the outbox is rebased. What other programs wrote since the last recording must be in the outbox.
+    static func exchangeToRebase(_ db: Database, _ step: StoreStep) throws -> ReplicaExchange {
+        let exchange = try ReplicaExchange(db, step.identities)
         try step.recordExternal()
         try step.schemaComparison()
         try UnverifiedRows.check(db)
