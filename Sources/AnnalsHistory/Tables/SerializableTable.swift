@@ -21,6 +21,9 @@ package struct SerializableTable {
         case merged = 3
     }
 
+    package static let schema =
+        "CREATE TABLE IF NOT EXISTS main.annals_serializable(number INTEGER PRIMARY KEY, id BLOB NOT NULL, outcome INTEGER);"
+
     /// A subquery for the id of the one that waits.
     package static let waitingIDSQL = "SELECT id FROM main.annals_serializable WHERE outcome IS NULL"
 
@@ -30,7 +33,7 @@ package struct SerializableTable {
         self.db = db
     }
 
-    /// The table may not exist yet, and other connections can create and drop it. GRDB's cache of the schema does not see that.
+    /// The table may not exist, and other connections can create and drop it. GRDB's cache of the schema does not see that.
     private func ifPresent<T>(_ body: () throws -> T?) throws -> T? {
         do {
             return try body()
@@ -39,10 +42,11 @@ package struct SerializableTable {
         }
     }
 
-    /// To be called in the SQLite transaction of the write.
+    /// To be called in the SQLite transaction of the write, after it was recorded.
     package func add(_ number: Int64, _ id: TransactionID) throws {
-        try db.execute(
-            sql: "CREATE TABLE IF NOT EXISTS main.annals_serializable(number INTEGER PRIMARY KEY, id BLOB NOT NULL, outcome INTEGER)")
+        // A replica that an earlier build made does not have the table.
+        try db.execute(sql: Self.schema)
+        try StoreSchema.noteSchemaVersion(db)
         try db.execute(
             sql: "INSERT OR REPLACE INTO main.annals_serializable(number, id) VALUES (?, ?)", arguments: [number, Data(id.bytes)])
     }

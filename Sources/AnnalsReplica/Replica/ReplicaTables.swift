@@ -10,6 +10,7 @@ package enum ReplicaTables {
         let schemas = [
             Outbox.schema, Outbox.partsSchema, Push.schema, BufferedParts.schema, HighestKeys.schema, ConflictJournal.schema,
             PolicyTable.schema, UnsettledReferences.schema, RenumberedRows.schema, AuthorChains.schema, LogDigests.schema, RecentLog.schema,
+            SerializableTable.schema,
         ]
         try db.execute(sql: schemas.joined())
         try StoreSchema.noteSchemaVersion(db)
