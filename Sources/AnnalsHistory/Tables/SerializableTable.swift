@@ -24,8 +24,11 @@ package struct SerializableTable {
     package static let schema =
         "CREATE TABLE IF NOT EXISTS main.annals_serializable(number INTEGER PRIMARY KEY, id BLOB NOT NULL, outcome INTEGER);"
 
-    /// A subquery for the id of the one that waits.
-    package static let waitingIDSQL = "SELECT id FROM main.annals_serializable WHERE outcome IS NULL"
+    /// A subquery for the id of the one that waits, which is always the newest one.
+    package static let waitingIDSQL = "SELECT id FROM main.annals_serializable WHERE \(isWaiting)"
+
+    private static let isWaiting = "number = (\(newestSQL)) AND outcome IS NULL"
+    private static let newestSQL = "SELECT max(number) FROM main.annals_serializable"
 
     private let db: Database
 
@@ -53,7 +56,7 @@ package struct SerializableTable {
 
     /// The one that waits; nil if there is none.
     package func waiting() throws -> (number: Int64, id: TransactionID)? {
-        let sql = "SELECT number, id FROM main.annals_serializable WHERE outcome IS NULL"
+        let sql = "SELECT number, id FROM main.annals_serializable WHERE \(Self.isWaiting)"
         guard let row = try ifPresent({ try Row.fetchOne(db.cachedStatement(sql: sql)) }) else { return nil }
         let id: Data = try row.value("id")
         guard let id = TransactionID(bytes: id) else { throw Corruption(OwnTables.serializable) }
@@ -63,7 +66,8 @@ package struct SerializableTable {
     /// Sets what became of the one that waits.
     package func settle(_ outcome: Outcome) throws {
         try ifPresent {
-            try db.execute(sql: "UPDATE main.annals_serializable SET outcome = ? WHERE outcome IS NULL", arguments: [outcome.rawValue])
+            try db.execute(
+                sql: "UPDATE main.annals_serializable SET outcome = ? WHERE \(Self.isWaiting)", arguments: [outcome.rawValue])
         }
     }
 
@@ -79,15 +83,11 @@ package struct SerializableTable {
         return try ifPresent { try Int64.fetchSet(db, sql: sql, arguments: [Outcome.withdrawn.rawValue]) } ?? []
     }
 
-    /// Forgets those that history does not have any more. The one that waits stays.
+    /// Forgets those that history does not have any more. The newest one stays, because its writer may still ask for it.
     func delete(through number: Int64) throws {
         try ifPresent {
             try db.execute(
-                sql: "DELETE FROM main.annals_serializable WHERE number <= ? AND outcome IS NOT NULL AND number < (\(Self.newestSQL))",
-                arguments: [number])
+                sql: "DELETE FROM main.annals_serializable WHERE number <= ? AND number < (\(Self.newestSQL))", arguments: [number])
         }
     }
-
-    /// Its writer may still ask for it.
-    private static let newestSQL = "SELECT max(number) FROM main.annals_serializable"
 }
