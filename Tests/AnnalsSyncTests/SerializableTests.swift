@@ -90,7 +90,7 @@ struct SerializableTests {
         #expect(try await world.stores[0].status().outbox == 0)
     }
 
-    @Test func `keeps the rule that its closures check, whoever writes at the same time`() async throws {
+    @Test func `keeps the rule that its closures check while other replicas write`() async throws {
         let world = try await SyncedStores(replicas: 4, schema: Self.schema)
         let admitted = Counter()
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -145,7 +145,7 @@ struct SerializableTests {
         for store in world.stores { #expect(try await store.verify() == []) }
     }
 
-    @Test func `leaves work that was built on it to the policies when it is withdrawn`() async throws {
+    @Test func `is withdrawn without later work that builds on it, which is merged`() async throws {
         let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let runs = Counter()
         let relay = meeting(world, pushes: 1...1) { [world] in

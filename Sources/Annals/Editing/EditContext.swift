@@ -46,8 +46,8 @@ public final class EditContext: Sendable, Observable {
     /// Those who wait for changes of the edits.
     private let observers = Mutex<(next: Int, all: [Int: AsyncStream<Void>.Continuation])>((0, [:]))
     private let registrar = ObservationRegistrar()
-    /// Whether observers are about to be notified.
-    private let isAnnounced = Mutex(false)
+    /// Whether `hasChanges` was read since its observers were notified last.
+    private let isRead = Mutex(false)
     /// Serializes edits with closures, so that no edit misses another one. The lock is recursive because a closure may use the
     /// context.
     private let editLock = NSRecursiveLock()
@@ -156,6 +156,7 @@ public final class EditContext: Sendable, Observable {
     /// Whether a save has anything to do. An edit that was reverted does not count.
     public var hasChanges: Bool {
         registrar.access(self, keyPath: \.hasChanges)
+        isRead.withLock { $0 = true }
         return state.withLock { state in state.start.map { state.edits.differs(from: $0) } ?? state.edits.hasChanges }
     }
     /// A copy of the known rows and their edits, in a child context with those of its parent.
@@ -233,14 +234,13 @@ public final class EditContext: Sendable, Observable {
     func notify() {
         for observer in observers.withLock({ $0.all.values.map(\.self) }) { observer.yield() }
         // The code of observers must not run here, where an edit holds a lock or a save the database.
-        let isFirst = isAnnounced.withLock { isAnnounced in
-            defer { isAnnounced = true }
-            return !isAnnounced
+        let mayBeObserved = isRead.withLock { isRead in
+            defer { isRead = false }
+            return isRead
         }
-        guard isFirst else { return }
+        guard mayBeObserved else { return }
         Task { @MainActor [weak self] in
             guard let self else { return }
-            isAnnounced.withLock { $0 = false }
             registrar.withMutation(of: self, keyPath: \.hasChanges) {}
         }
     }

@@ -51,10 +51,9 @@ extension Store {
                     throw Self.cannotConfirm(token, "was written before the store joined \(state.space), which took the rows as a whole")
                 }
                 let id: DatabaseValue = try row.value("id")
-                let serializable = SerializableTable(db)
-                guard try serializable.outcome(of: token.number) != .withdrawn else { return .withdrawn }
+                guard try SerializableTable(db).outcome(of: token.number) != .withdrawn else { return .withdrawn }
                 let isMoved = try token.number <= Meta(db).integer(.outboxed) ?? 0
-                guard isMoved, try !Outbox.has(id, db), try serializable.waiting()?.number != token.number else { return .waiting }
+                guard try isMoved && !Outbox.has(id, db) else { return .waiting }
                 let entries = try ConflictJournal.entries(of: id, db)
                 return .ordered(OrderedTransaction(conflicts: try NamedConflict.all(entries, db, schema.tables(db))))
             }
@@ -79,10 +78,7 @@ extension Store {
                     .busy, operation: "write", "another serializable write of this store waits for the relay", hint: "Try again later",
                     isRetryable: true)
             }
-            let (value, number) = try TransactionRecorder.managedWrite(db, author: author, contextName: contextName, step.environment) {
-                db in
-                try RefusedReference.naming(db, schema) { db in try ClosureError.passing { try updates(db) } }
-            }
+            let (value, number) = try Self.record(db, step, schema, author, contextName, updates)
             guard let number, let row = try TransactionTable(db).row(number) else { return (value, nil) }
             let id: Data = try row.value("id")
             guard let id = TransactionID(bytes: id) else { throw Corruption(OwnTables.transactions) }

@@ -85,11 +85,7 @@ extension Store {
     public func write<T: Sendable>(
         author: String? = nil, contextName: String? = nil, _ updates: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await managed("write") { [schema] db, step in
-            try TransactionRecorder.managedWrite(db, author: author, contextName: contextName, step.environment) { db in
-                try RefusedReference.naming(db, schema) { db in try ClosureError.passing { try updates(db) } }
-            }.value
-        }
+        try await managed("write") { [schema] db, step in try Self.record(db, step, schema, author, contextName, updates).value }
     }
 
     /// Writes as `write` does, and also returns the token after it; nil if nothing was changed.
@@ -97,11 +93,20 @@ extension Store {
         author: String? = nil, contextName: String? = nil, _ updates: @escaping @Sendable (Database) throws -> T
     ) async throws -> (value: T, token: HistoryToken?) {
         try await managed("write") { [schema] db, step in
-            let (value, number) = try TransactionRecorder.managedWrite(db, author: author, contextName: contextName, step.environment) {
-                db in
-                try RefusedReference.naming(db, schema) { db in try ClosureError.passing { try updates(db) } }
-            }
+            let (value, number) = try Self.record(db, step, schema, author, contextName, updates)
             return (value, try number.map { _ in try HistoryBounds(db).latest })
+        }
+    }
+
+    /// Runs an app's write and records it as one transaction, within a managed step.
+    ///
+    /// - Returns: the number of the transaction; nil if nothing was changed.
+    static func record<T>(
+        _ db: Database, _ step: StoreStep, _ schema: SchemaCache, _ author: String?, _ contextName: String?,
+        _ updates: (Database) throws -> T
+    ) throws -> (value: T, number: Int64?) {
+        try TransactionRecorder.managedWrite(db, author: author, contextName: contextName, step.environment) { db in
+            try RefusedReference.naming(db, schema) { db in try ClosureError.passing { try updates(db) } }
         }
     }
 
