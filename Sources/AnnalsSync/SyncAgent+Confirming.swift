@@ -60,7 +60,8 @@ extension SyncAgent {
     }
 
     /// Writes one transaction that is serializable in the whole space: it is ordered directly on the state that the closure read. If
-    /// another replica wrote anything meanwhile, the write is withdrawn, and the closure runs again on the new state.
+    /// another replica meanwhile wrote to a table that the closure read or wrote, the write is withdrawn, and the closure runs again on
+    /// the new state.
     ///
     ///     let seat = try await agent.serializable(author: "till 3") { db in
     ///         guard let seat = try Seat.filter(Column("guest") == nil).fetchOne(db) else { throw SoldOut() }
@@ -76,6 +77,8 @@ extension SyncAgent {
     /// - Before the relay's answer, the write is in this file. Readers, lists and history see it, and history keeps withdrawn runs
     ///   with the transactions that undid them.
     /// - A withdrawal undoes the rows of tracked tables. What the closure does to other tables, or to the schema, stays.
+    /// - If the closure reads a virtual table or history, any write of another replica withdraws it. Functions of the app that read the
+    ///   file another way are not seen. A trace that the app has set on the connection ends; `Store.Configuration.trace` goes on.
     /// - The relay keeps other replicas waiting for up to two seconds while it is repeated, and they rebase their unsent work on it.
     ///
     /// - Parameters:

@@ -7,9 +7,9 @@ package import GRDB
 /// The table of serializable transactions, `annals_serializable`: those that the space orders directly on the state that their writer
 /// read, or not at all.
 ///
-/// The footprint of such a transaction conflicts with everything, so the relay accepts it only if no other replica has written since.
-/// If entries of others are pulled while it waits in the outbox, it is not repeated on them: it is withdrawn, and its writer may run
-/// again. One waits at a time. The table keeps what became of the others as long as history has them.
+/// The footprint of such a transaction has all of each table that it read or wrote, so the relay accepts it only if no other replica
+/// has written to these tables since. If such entries are pulled while it waits in the outbox, it is not repeated on them: it is
+/// withdrawn, and its writer may run again. One waits at a time. The table keeps what became of the others as long as history has them.
 package struct SerializableTable {
     package enum Outcome: Int64, Sendable {
         /// It is in the log, directly on the state that its writer read.
@@ -22,7 +22,7 @@ package struct SerializableTable {
     }
 
     package static let schema =
-        "CREATE TABLE IF NOT EXISTS main.annals_serializable(number INTEGER PRIMARY KEY, id BLOB NOT NULL, outcome INTEGER);"
+        "CREATE TABLE IF NOT EXISTS main.annals_serializable(number INTEGER PRIMARY KEY, id BLOB NOT NULL, tables TEXT, outcome INTEGER);"
 
     /// A subquery for the id of the one that waits, which is always the newest one.
     package static let waitingIDSQL = "SELECT id FROM main.annals_serializable WHERE \(isWaiting)"
@@ -46,12 +46,15 @@ package struct SerializableTable {
     }
 
     /// To be called in the SQLite transaction of the write, after it was recorded.
-    package func add(_ number: Int64, _ id: TransactionID) throws {
+    ///
+    /// - Parameter tables: the ids of the tables that it read or wrote; nil if it may depend on anything in the file.
+    package func add(_ number: Int64, _ id: TransactionID, reading tables: Set<Int64>?) throws {
         // A replica that an earlier build made does not have the table.
         try db.execute(sql: Self.schema)
         try StoreSchema.noteSchemaVersion(db)
         try db.execute(
-            sql: "INSERT OR REPLACE INTO main.annals_serializable(number, id) VALUES (?, ?)", arguments: [number, Data(id.bytes)])
+            sql: "INSERT OR REPLACE INTO main.annals_serializable(number, id, tables) VALUES (?, ?, ?)",
+            arguments: [number, Data(id.bytes), tables.map { tables in tables.sorted().map(String.init).joined(separator: " ") }])
     }
 
     /// The one that waits; nil if there is none.
@@ -61,6 +64,17 @@ package struct SerializableTable {
         let id: Data = try row.value("id")
         guard let id = TransactionID(bytes: id) else { throw Corruption(OwnTables.serializable) }
         return try (row.number("number"), id)
+    }
+
+    /// The ids of the tables that transaction `number` read or wrote; nil if it may depend on anything in the file.
+    package func tables(of number: Int64) throws -> Set<Int64>? {
+        let sql = "SELECT tables FROM main.annals_serializable WHERE number = ?"
+        guard let text = try String.fetchOne(db, sql: sql, arguments: [number]) else { return nil }
+        return try Set(
+            text.split(separator: " ").map { id in
+                guard let id = Int64(id) else { throw Corruption("\(OwnTables.serializable).tables") }
+                return id
+            })
     }
 
     /// Sets what became of the one that waits.

@@ -5,7 +5,8 @@ package import AnnalsWire
 ///
 /// The write set has every row that was inserted, changed or deleted, under its old and new key. It has every non-NULL
 /// tuple of the primary key and of the UNIQUE indexes that the change takes or gives up, and the transaction's id. The
-/// read set has the parent's tuple for every foreign key value that an insert or update sets.
+/// read set has the parent's tuple for every foreign key value that an insert or update sets, and all of each table that
+/// a serializable transaction read.
 package struct FootprintBuilder {
     /// The hashes of one table. Too many hashes become the whole table.
     private struct HashSet {
@@ -58,6 +59,11 @@ package struct FootprintBuilder {
             hasher.writes(old, new) { hash in tables[hasher.table, default: Hashes()].writes.insert(hash) }
         }
         hasher.reads(old, new) { table, hash in tables[table, default: Hashes()].reads.insert(hash) }
+    }
+
+    /// The transaction read all of a table, so it conflicts with each write to the table.
+    package mutating func addReads(ofAll rules: FootprintRules) {
+        tables[hasher(of: rules).table, default: Hashes()].reads.insertAll()
     }
 
     /// The transaction adds to the schema. Such transactions conflict with each other, and with nothing else.

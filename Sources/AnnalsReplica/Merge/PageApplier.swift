@@ -152,6 +152,8 @@ package struct PageApplier {
         guard let first = [conflicting, unsettled].compactMap({ $0 }).min() else { return .none }
         try takeRules(after: entries)
         guard try unsettled == nil && mayLeaveSome(entries) else { return try .all(db, from: first) }
+        // What a serializable transaction read is not the same any more if one before it is repeated.
+        if let serializable = try Outbox.serializable(db), serializable >= first { return try .all(db, from: first) }
         return try .needed(db, from: first, isConflicting: isConflicting)
     }
 

@@ -16,7 +16,7 @@ package struct BodyBuilder {
     private var conflictCount = 0
     private var decisions = UserDecisions()
     private var schema: SchemaEntry?
-    private var isSerializable = false
+    private var dependsOnEverything = false
 
     /// - Parameters:
     ///   - key: The key of the footprint's hashes.
@@ -37,9 +37,12 @@ package struct BodyBuilder {
         self.schema = schema
     }
 
-    /// The transaction conflicts with everything; see `SerializableTable`.
-    mutating func serialize() {
-        isSerializable = true
+    /// The transaction is serializable; see `SerializableTable`.
+    ///
+    /// - Parameter tables: the tables that it read; nil if it conflicts with everything.
+    mutating func serialize(reading tables: [FootprintRules]?) {
+        dependsOnEverything = tables == nil
+        for table in tables ?? [] { footprint.addReads(ofAll: table) }
     }
 
     mutating func beginTable(_ layout: Int64) {
@@ -91,7 +94,7 @@ package struct BodyBuilder {
     package mutating func finish(touching known: Footprint? = nil) throws -> Outbox.Draft {
         let changes = encoder.changeCount
         let last = try parts.writeLast(encoder.finishInPieces())
-        let concernsEverything = isSerializable || decisions.concernEverything || schema?.isBreaking ?? false
+        let concernsEverything = dependsOnEverything || decisions.concernEverything || schema?.isBreaking ?? false
         return Outbox.Draft(
             id: info.id, time: info.time, changes: changes, journal: journalCount, conflicts: conflictCount,
             footprint: concernsEverything ? .everything : known ?? footprint.finish(), parts: parts.count + 1, body: last)

@@ -128,7 +128,10 @@ package struct OutboxFiller {
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
         let number: Int64 = try row.number("number")
-        if isSerializable { builder.serialize() }
+        if isSerializable {
+            let ids = try SerializableTable(db).tables(of: number)
+            builder.serialize(reading: ids.map { ids in tables.entries.filter { ids.contains($0.id) }.map(\.rules) })
+        }
         var highest: [String: Int64] = [:]
         let oldest = origin == .external ? try oldestAge(number, info.time) : 0
         try changes.forEach(in: number) { table, row in

@@ -71,18 +71,22 @@ extension Store {
     package func serializableTransaction<T: Sendable>(
         author: String?, contextName: String?, _ updates: @escaping @Sendable (Database) throws -> T
     ) async throws -> (value: T, number: Int64?) {
-        try await managed("write") { [schema] db, step in
+        let trace = configuration.trace
+        return try await managed("write") { [schema] db, step in
             guard try StoreSchema.isReplica(db) else { throw AnnalsError.notJoined(operation: "write") }
             guard try !Outbox.hasSerializable(db) else {
                 throw AnnalsError(
                     .busy, operation: "write", "another serializable write of this store waits for the relay", hint: "Try again later",
                     isRetryable: true)
             }
-            let (value, number) = try Self.record(db, step, schema, author, contextName, updates)
+            let reads = StatementReads()
+            let (value, number) = try Self.record(db, step, schema, author, contextName) { db in
+                try reads.noting(db, trace) { try updates(db) }
+            }
             guard let number, let row = try TransactionTable(db).row(number) else { return (value, nil) }
             let id: Data = try row.value("id")
             guard let id = TransactionID(bytes: id) else { throw Corruption(OwnTables.transactions) }
-            try SerializableTable(db).add(number, id)
+            try SerializableTable(db).add(number, id, reading: reads.tables(db, schema.tables(db)))
             return (value, number)
         }
     }

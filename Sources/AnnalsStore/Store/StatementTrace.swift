@@ -25,13 +25,15 @@ public struct StatementTrace: Sendable {
     }
 
     package func install(_ db: Database) {
-        db.trace(options: .profile) { event in
-            guard case .profile(let statement, let seconds) = event else { return }
-            let duration = Duration.seconds(seconds)
-            guard duration >= threshold else { return }
-            logger.log(
-                level: level, "\(showsValues ? statement.expandedSQL : statement.sql)",
-                metadata: ["milliseconds": "\(duration / .milliseconds(1))"])
-        }
+        db.trace(options: .profile) { event in log(event) }
+    }
+
+    func log(_ event: Database.TraceEvent) {
+        guard case .profile(let statement, let seconds) = event else { return }
+        let duration = Duration.seconds(seconds)
+        guard duration >= threshold else { return }
+        logger.log(
+            level: level, "\(showsValues ? statement.expandedSQL : statement.sql)",
+            metadata: ["milliseconds": "\(duration / .milliseconds(1))"])
     }
 }
