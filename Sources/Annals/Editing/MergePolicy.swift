@@ -1,3 +1,4 @@
+public import AnnalsStore
 public import GRDB
 
 /// What a save does if others changed the same rows since they were read, or if a stored row already has a unique value of a
@@ -29,6 +30,18 @@ public struct MergePolicy: Sendable {
 
     /// Asks a resolver of the app.
     public static func custom(_ resolver: some MergePolicyResolver) -> MergePolicy { MergePolicy(rule: .custom(resolver)) }
+}
+
+extension Store.Configuration {
+    /// The policy of edit contexts that are made without one: for all contexts of the app, as with a merge policy of all contexts of a
+    /// Core Data stack. It does not concern conflicts of a sync; see `Store.policies`.
+    ///
+    ///     configuration.mergePolicy = .mergeByPropertyObjectTrump
+    ///     let store = try Store(path: path, configuration: configuration)
+    public var mergePolicy: MergePolicy {
+        get { editPolicy as? MergePolicy ?? .error }
+        set { editPolicy = newValue }
+    }
 }
 
 /// Decides the conflicts of a save by setting the `resolution` of each. If a conflict remains `unresolved`, the save throws it

@@ -166,12 +166,12 @@ extension Store {
     /// - Parameters:
     ///   - author: the author that history records.
     ///   - contextName: the context name that history records.
-    ///   - mergePolicy: what a save does if others changed the same rows.
+    ///   - mergePolicy: what a save does if others changed the same rows; nil: `Store.Configuration.mergePolicy`.
     /// - Throws: `AnnalsError` if SQLite cannot read the schema.
     public func editContext(
-        author: String? = nil, contextName: String? = nil, mergePolicy: MergePolicy = .error
+        author: String? = nil, contextName: String? = nil, mergePolicy: MergePolicy? = nil
     ) async throws -> EditContext {
-        EditContext(self, try await emptyEdits(), author: author, contextName: contextName, mergePolicy)
+        EditContext(self, try await emptyEdits(), author: author, contextName: contextName, mergePolicy ?? configuration.mergePolicy)
     }
 
     /// Writes records that were read before. If others changed their rows since, the merge policy decides.

@@ -148,13 +148,18 @@ extension PageApplier {
 
     /// Whether a rebase keeps an outbox transaction. Additions that the space got from others meanwhile are removed from a schema
     /// entry. If nothing of the entry is left, its transaction is dropped. The rows of the migration that made these additions are
-    /// dropped too, because the space has them already.
+    /// dropped too, because the space has them already, except for values that rows of this store lack.
     ///
     /// - Parameter own: The ids of transactions that are not sent.
     func isStillNews(_ transaction: inout OutboxTransaction, _ rebase: Rebase, own: inout Set<TransactionID>) throws -> Bool {
         guard !own.contains(transaction.info.id) else {
             try call(transaction, in: rebase)
-            return false
+            transaction.changes = try fills(of: transaction)
+            transaction.wholeRows = [:]
+            guard !transaction.changes.isEmpty else { return false }
+            // From now on it is work like any other.
+            try PendingSchemaEntries.forget(db, transaction.info.id)
+            return true
         }
         guard let entry = transaction.schema else { return true }
         guard let space = try SpaceSchema.load(db) else { return true }
@@ -166,6 +171,20 @@ extension PageApplier {
         guard !rest.isEmpty else { return false }
         transaction.schema = try rest.entry(version: max(space.version + 1, entry.version), db, in: session.registry)
         return true
+    }
+
+    /// What the migration wrote instead of NULL into columns that it made required, as far as it is missing now. Rows that only this
+    /// store has would violate the constraint without it.
+    private func fills(of transaction: OutboxTransaction) throws -> [TableChange] {
+        guard !stricter.isEmpty else { return [] }
+        return try transaction.changes.compactMap { change in
+            guard case .update(let key, let columns) = change.change, stricter.contains(where: { $0.isSameIdentifier(as: change.table) })
+            else { return nil }
+            let table = try session.table(named: change.table)
+            guard let row = try table.row(key) else { return nil }
+            let filled = columns.filter { table.definition.columns[$0.column].isNotNull && $0.old.isNull && row[$0.column].isNull }
+            return filled.isEmpty ? nil : TableChange(table: change.table, change: .update(key: key, columns: filled), age: change.age)
+        }
     }
 
     /// Later transactions refer to the rows of a dropped transaction, and mean the space's rows with the same keys.

@@ -60,6 +60,8 @@ public final class Store: Sendable {
         public var process = ProcessInfo.processInfo.processName
         /// The source of new identities. A test draws them from its seed, because they decide ties between replicas.
         package var random: @Sendable () -> UInt64 = { UInt64.random(in: 0 ... .max) }
+        /// The `MergePolicy` of new edit contexts, which a module above declares.
+        package var editPolicy: (any Sendable)?
         /// How conflicts of this store's own transactions are settled.
         package var mergePolicies = MergePolicies()
         /// The keys of the store's space; nil: they are read from the file that was named at join.

@@ -283,6 +283,26 @@ struct MergePolicyTests {
         #expect(error?.message == "a foreign key would be violated: team.id")
     }
 
+    @Test func `contexts without a policy have the one of the store`() async throws {
+        let file = try TemporaryFile("league.db")
+        let path = file.path
+        var configuration = Store.Configuration()
+        configuration.createIfMissing = true
+        configuration.mergePolicy = .mergeByPropertyObjectTrump
+        let store = try Store(path: path, configuration: configuration)
+        try await store.write { db in try db.execute(sql: League.schema(onDelete: "CASCADE") as String) }
+        try await store.track(.all)
+        let (plain, strict) = (try await store.editContext(), try await store.editContext(mergePolicy: .error))
+        for (name, context) in [("Ada 1", plain), ("Ada 2", strict)] {
+            let ada = try #require(try await context.find(Player.self, .player(1)))
+            try context.edit(ada) { $0.name = name }
+        }
+        try await store.write { db in try db.execute(sql: "UPDATE player SET name = 'other' WHERE id = 1") }
+        #expect(try await plain.save().mergeConflicts.count == 1)
+        #expect(try await store.read { db in try Player.fetchOne(db, key: 1) }?.name == "Ada 1")
+        #expect(try await saveError { try await strict.save() }.conflicts.count == 1)
+    }
+
     @Test("a write of records that were read elsewhere is compared with them")
     func write() async throws {
         let league = try await League()

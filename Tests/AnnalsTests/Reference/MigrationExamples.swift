@@ -32,6 +32,12 @@ private enum SchemaV3: VersionedSchema {
     }
 }
 
+private enum SchemaV4: VersionedSchema {
+    static let versionIdentifier = SchemaVersion(4)
+
+    static func define(_ db: Database) throws { try SchemaV3.define(db) }
+}
+
 /// The examples in the documentation of versions and stages, unchanged.
 @Suite("The reference's examples: migrations")
 struct MigrationExamples {
@@ -51,6 +57,10 @@ struct MigrationExamples {
         do {
             let stage = MigrationStage.lightweight(from: SchemaV2.self, to: SchemaV3.self, removing: ["todo.color", "draft"])
             #expect(stage.removals.count == 2)
+        }
+        do {
+            let stage = MigrationStage.lightweight(from: SchemaV3.self, to: SchemaV4.self, requiring: ["todo.priority"])
+            #expect(stage.requirements.count == 1)
         }
         let stage = MigrationStage.custom(
             label: "priorities", from: SchemaV2.self, to: SchemaV3.self,

@@ -13,6 +13,8 @@ public struct MigrationStage: Sendable {
     public let renames: [Rename]
     /// Tables, and columns as `table.column`, that a stage without code drops with their values.
     public let removals: [String]
+    /// Columns, as `table.column`, that a stage without code makes required. Rows without a value get the column's default.
+    public let requirements: [String]
     let willMigrate: Handler?
     /// nil if the versions' definitions are sufficient.
     let migrate: Handler?
@@ -28,17 +30,24 @@ public struct MigrationStage: Sendable {
     ///
     ///     let stage = MigrationStage.lightweight(from: SchemaV2.self, to: SchemaV3.self, removing: ["todo.color", "draft"])
     ///
+    /// A column with a constant default can become required (NOT NULL) if it is named. In rows with NULL it gets its default. Earlier
+    /// points of history expire, because their rows may not fit into the table any more.
+    ///
+    ///     let stage = MigrationStage.lightweight(from: SchemaV3.self, to: SchemaV4.self, requiring: ["todo.priority"])
+    ///
     /// - Parameters:
     ///   - label: the name of the transaction in history; nil: the two versions.
     ///   - from: the version before.
     ///   - to: the version after.
     ///   - renames: done before everything else.
     ///   - removals: tables, and columns as `table.column`, that are dropped, under their new names.
+    ///   - requirements: columns, as `table.column`, that become required, under their new names. SQLite has no statement for that, so
+    ///     their tables are built again: another table gets the rows.
     public static func lightweight(
         label: String? = nil, from: any VersionedSchema.Type, to: any VersionedSchema.Type, renames: [Rename] = [],
-        removing removals: [String] = []
+        removing removals: [String] = [], requiring requirements: [String] = []
     ) -> MigrationStage {
-        MigrationStage(label, from.versionIdentifier, to.versionIdentifier, renames, removals)
+        MigrationStage(label, from.versionIdentifier, to.versionIdentifier, renames, removals, requirements)
     }
 
     /// A stage with code of the app.
@@ -59,15 +68,15 @@ public struct MigrationStage: Sendable {
         label: String? = nil, from: any VersionedSchema.Type, to: any VersionedSchema.Type, renames: [Rename] = [],
         willMigrate: Handler? = nil, migrate: Handler? = nil, didMigrate: Handler? = nil
     ) -> MigrationStage {
-        MigrationStage(label, from.versionIdentifier, to.versionIdentifier, renames, [], willMigrate, migrate, didMigrate)
+        MigrationStage(label, from.versionIdentifier, to.versionIdentifier, renames, [], [], willMigrate, migrate, didMigrate)
     }
 
     init(
         _ label: String? = nil, _ from: SchemaVersion, _ to: SchemaVersion, _ renames: [Rename] = [], _ removals: [String] = [],
-        _ willMigrate: Handler? = nil, _ migrate: Handler? = nil, _ didMigrate: Handler? = nil
+        _ requirements: [String] = [], _ willMigrate: Handler? = nil, _ migrate: Handler? = nil, _ didMigrate: Handler? = nil
     ) {
         self.label = label ?? "\(from) → \(to)"
-        (self.from, self.to, self.renames, self.removals) = (from, to, renames, removals)
+        (self.from, self.to, self.renames, self.removals, self.requirements) = (from, to, renames, removals, requirements)
         (self.willMigrate, self.migrate, self.didMigrate) = (willMigrate, migrate, didMigrate)
     }
 }

@@ -9,6 +9,8 @@ struct SchemaOutline: Sendable {
         /// `table`, `index`, `view` or `trigger`.
         var type: String
         var name: String
+        /// The table of an index or a trigger.
+        var table: String
         var sql: String
     }
 
@@ -70,8 +72,8 @@ struct SchemaOutline: Sendable {
 
     private static func items(_ db: Database) throws -> [Item] {
         let shadows = Set(try SchemaReader(db).tables().filter { $0.kind == .shadow }.map(\.name))
-        return try Row.fetchAll(db, sql: "SELECT type, name, sql FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
-            .map { try Item(type: $0.value("type"), name: $0.value("name"), sql: $0.value("sql")) }
+        return try Row.fetchAll(db, sql: "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
+            .map { try Item(type: $0.value("type"), name: $0.value("name"), table: $0.value("tbl_name"), sql: $0.value("sql")) }
             .filter { !shadows.contains($0.name) && !$0.name.foldedIdentifier.hasPrefix("sqlite_") && !StoreSchema.isOwnName($0.name) }
     }
 
@@ -129,22 +131,26 @@ struct SchemaOutline: Sendable {
     ///
     /// - Parameters:
     ///   - removals: the tables, and columns as `table.column`, that may be dropped.
+    ///   - requirements: the columns, as `table.column`, that may become required.
     ///   - areAllPresent: whether all of them must be there.
     /// - Throws: `AnnalsError` of code usage if additions are not sufficient: the next version lacks something else, or its rows must
     ///   satisfy more.
-    func additions(of next: SchemaOutline, removing removals: [String], areAllPresent: Bool = false) throws -> [String] {
+    func additions(
+        of next: SchemaOutline, removing removals: [String], requiring requirements: [String], areAllPresent: Bool = false
+    ) throws -> [String] {
         func refused(_ what: String) -> AnnalsError {
             AnnalsError(
                 .usage, operation: "migrate", "from \(version) to \(next.version), \(what)",
                 hint:
-                    "A stage without code can add tables, and columns that may be NULL or have a constant default, and drop what it names in "
-                    + "removing:. Write a custom stage")
+                    "A stage without code can add tables, and columns that may be NULL or have a constant default, drop what it names in "
+                    + "removing:, and require what it names in requiring:. Write a custom stage")
         }
         func isNamed(_ name: String) -> Bool { removals.contains { $0.isSameIdentifier(as: name) } }
         let gone = tables.filter { next.table(named: $0.name) == nil }
         if let other = gone.first(where: { !isNamed($0.name) }) { throw refused("the table \(other.name) is dropped") }
         var used = Set(gone.map(\.name.foldedIdentifier))
         var (dropped, statements): ([String], [String]) = ([], [])
+        var rebuilt: [TableRebuild] = []
         for table in next.tables {
             guard let own = self.table(named: table.name) else { continue }
             let more = table.columns.filter { own.columnIndex(of: $0.name) == nil }
@@ -162,23 +168,43 @@ struct SchemaOutline: Sendable {
                 throw refused("the column \(column.name) of \(table.name) needs a value in every row")
             }
             let keys = table.foreignKeys.filter { key in key.columns.contains { own.columnIndex(of: $0) == nil } }
-            if let difference = Self.difference(own.arranged(kept), table.arranged(kept)) {
+            let required = table.columns.filter { column in
+                column.isNotNull && own.columnIndex(of: column.name).map { !own.columns[$0].isNotNull } ?? false
+                    && requirements.contains { $0.isSameIdentifier(as: "\(table.name).\(column.name)") }
+            }
+            if let column = required.first(where: { !SchemaAdditions.isOptional($0) }) {
+                throw refused("the column \(column.name) of \(table.name) becomes required without a constant default")
+            }
+            used.formUnion(required.map { "\(table.name).\($0.name)".foldedIdentifier })
+            if let difference = Self.difference(own.declaring(required).arranged(kept), table.arranged(kept)) {
                 throw refused("the table \(table.name) changes: \(difference)")
+            }
+            if !required.isEmpty, let item = next.items.first(where: { $0.type == "table" && $0.name.isSameIdentifier(as: table.name) }) {
+                rebuilt.append(TableRebuild(table, kept, filling: required, by: item.sql))
+                dropped.removeLast(lost.count)
+                continue
             }
             statements += SchemaAdditions.statements(.init(table: table.name, columns: more, foreignKeys: keys))
         }
         if areAllPresent, let other = removals.first(where: { !used.contains($0.foldedIdentifier) }) {
             throw refused("nothing with the name \(other) is dropped")
         }
-        let objects = objects(of: next)
+        if areAllPresent, let other = requirements.first(where: { !used.contains($0.foldedIdentifier) }) {
+            throw refused("no column with the name \(other) becomes required")
+        }
+        let objects = objects(of: next, rebuilding: rebuilt.map(\.table.name))
         // A column cannot be dropped while an index, a view or a trigger names it.
-        return objects.gone + dropped + statements + gone.map { "DROP TABLE \(SQL.quote($0.name))" } + objects.new
+        return objects.gone + dropped + statements + rebuilt.flatMap(\.statements) + gone.map { "DROP TABLE \(SQL.quote($0.name))" }
+            + objects.new
     }
 
     /// All changed objects that are no tables, and new tables, in the order in which the next version creates them.
-    private func objects(of next: SchemaOutline) -> (gone: [String], new: [String]) {
+    ///
+    /// - Parameter rebuilt: the tables whose indexes and triggers must be created again.
+    private func objects(of next: SchemaOutline, rebuilding rebuilt: [String]) -> (gone: [String], new: [String]) {
         func isKept(_ item: Item, in outline: SchemaOutline) -> Bool {
-            outline.items.contains {
+            if item.type != "table", rebuilt.contains(where: { $0.isSameIdentifier(as: item.table) }) { return false }
+            return outline.items.contains {
                 $0.type == item.type && $0.name.isSameIdentifier(as: item.name) && (item.isRowTable(in: self) || $0.sql == item.sql)
             }
         }
@@ -223,6 +249,15 @@ struct SchemaOutline: Sendable {
             add(item.type, item.name.foldedIdentifier, SQLText(item.sql).comparable)
         }
         return "\(Self.checksumRule)\(hasher.finish())"
+    }
+}
+
+extension DeclaredTable {
+    /// The same with other declarations of some columns.
+    fileprivate func declaring(_ columns: [Column]) -> DeclaredTable {
+        var table = self
+        for column in columns { table.columnIndex(of: column.name).map { table.columns[$0] = column } }
+        return table
     }
 }
 

@@ -81,10 +81,12 @@ public struct StagedMigrationManager: Sendable {
         self.stages = try zip(outlines, outlines.dropFirst()).map { from, to in
             let stage = stages.first { $0.from == from.version } ?? MigrationStage(nil, from.version, to.version)
             let renamed = try from.renamed(stage.renames)
-            if stage.migrate == nil { _ = try renamed.additions(of: to, removing: stage.removals, areAllPresent: true) }
+            if stage.migrate == nil {
+                _ = try renamed.additions(of: to, removing: stage.removals, requiring: stage.requirements, areAllPresent: true)
+            }
             return Stage(label: stage.label, from: from.version, to: to, renames: stage.renames, rebuilt: renamed.rebuilt(in: to)) { db in
                 try stage.willMigrate?(db)
-                try (stage.migrate ?? { db in try Self.add(to, removing: stage.removals, to: db, at: renamed) })(db)
+                try (stage.migrate ?? { db in try Self.migrate(db, by: stage, to, at: renamed) })(db)
                 try stage.didMigrate?(db)
             }
         }
@@ -94,10 +96,13 @@ public struct StagedMigrationManager: Sendable {
     }
 
     /// Objects that a sync created already, because the space's log has them, are not created again.
-    private static func add(_ next: SchemaOutline, removing removals: [String], to db: Database, at version: SchemaOutline) throws {
+    private static func migrate(_ db: Database, by stage: MigrationStage, _ next: SchemaOutline, at version: SchemaOutline) throws {
         do {
             let present = try SchemaOutline(db, of: version, and: next)
-            for sql in try present.additions(of: next, removing: removals) { try db.execute(sql: sql) }
+            let statements = try present.additions(of: next, removing: stage.removals, requiring: stage.requirements)
+            // A statement may fail before the one that turns it off.
+            defer { if statements.contains(TableRebuild.begin) { SQLiteStatements.putBack(TableRebuild.end, on: db) } }
+            for sql in statements { try db.execute(sql: sql) }
         } catch let error as AnnalsError where error.code == .usage {
             throw AnnalsError(
                 .schemaRefused, operation: "migrate", "the file does not match version \(version.version): \(error.message)",
