@@ -9,6 +9,8 @@ package enum SyncLimits {
     /// How often a push may be refused in one call of `sync`. If it happens more often, other replicas write the same
     /// rows all the time.
     package static let refusalsPerSync = 2_000
+    /// With more transactions in the outbox, a push is frozen in an SQLite transaction of its own.
+    static let outboxFrozenAtOnce = 64
     /// How many exchanges a confirmation of a transaction may take.
     static let exchangesToConfirm = 10
     /// How often the closure of a serializable write may run.

@@ -77,9 +77,12 @@ extension SyncAgent {
     /// - Before the relay's answer, the write is in this file. Readers, lists and history see it, and history keeps withdrawn runs
     ///   with the transactions that undid them.
     /// - A withdrawal undoes the rows of tracked tables. What the closure does to other tables, or to the schema, stays.
-    /// - If the closure reads a virtual table or history, any write of another replica withdraws it. Functions of the app that read the
-    ///   file another way are not seen. A trace that the app has set on the connection ends; `Store.Configuration.trace` goes on.
-    /// - The relay keeps other replicas waiting for up to two seconds while it is repeated, and they rebase their unsent work on it.
+    /// - The tables of foreign keys and triggers count as read. If the closure or a trigger reads a table without history, such as a
+    ///   full-text index, or if the closure changes the schema, any write of another replica withdraws it. What an SQL function of the
+    ///   app reads by itself does not count.
+    /// - The call ends a trace that the app has set on the connection, and sets the one of `Store.Configuration.trace` again.
+    /// - The relay keeps other replicas waiting for up to two seconds while it is repeated, and those that wrote to its tables meanwhile
+    ///   rebase their unsent work on it.
     ///
     /// - Parameters:
     ///   - author: the author of the transaction.

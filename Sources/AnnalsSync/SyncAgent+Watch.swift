@@ -147,9 +147,10 @@ extension SyncAgent {
     /// Something was committed here. Often this agent itself did it, and then there is nothing to send.
     private func send(_ contact: inout Reachability, _ report: (Summary) async -> Void) async throws {
         let summary = try await persisting(&contact) { () async throws -> Summary? in
-            let status = try await self.store.prepareOutbox()
+            let prepared = try await self.store.prepareOutbox(freezing: SyncLimits.outboxFrozenAtOnce)
+            let status = prepared.status
             guard status.outbox > 0 || status.isPushUnderWay || status.areRowsUnverified else { return nil }
-            return try await self.sync()
+            return try await self.sync(.both, self.restoredRelay, prepared)
         }
         if let summary, summary.movedSomething { await report(summary) }
     }

@@ -117,6 +117,9 @@ public actor SyncAgent {
         }
     }
 
+    /// The status of a store, and its first push if it is frozen already.
+    typealias PreparedOutbox = (status: ExchangeStatus, push: FrozenPush?)
+
     let store: Store
     let transport: any RelayTransport
     let environment: Environment
@@ -194,9 +197,14 @@ public actor SyncAgent {
     /// - Throws: `AnnalsError`. Everything exchanged before the error is kept, and the next call continues from there.
     @discardableResult
     public func sync(_ direction: SyncDirection = .both, restoredRelay: RestoredRelay? = nil) async throws -> Summary {
+        try await sync(direction, restoredRelay ?? self.restoredRelay, nil)
+    }
+
+    /// - Parameter prepared: the outbox, if this agent has just prepared it.
+    func sync(_ direction: SyncDirection, _ restoredRelay: RestoredRelay, _ prepared: PreparedOutbox?) async throws -> Summary {
         var events = ExchangeEvents(board)
         do {
-            let summary = try await sync(direction, restoredRelay ?? self.restoredRelay, &events)
+            let summary = try await sync(direction, restoredRelay, prepared, &events)
             if direction != .pullOnly || summary.outbox == 0 { await noteSuccess() }
             return summary
         } catch {
@@ -208,12 +216,12 @@ public actor SyncAgent {
     }
 
     private func sync(
-        _ direction: SyncDirection, _ restoredRelay: RestoredRelay, _ events: inout ExchangeEvents
+        _ direction: SyncDirection, _ restoredRelay: RestoredRelay, _ prepared: PreparedOutbox?, _ events: inout ExchangeEvents
     ) async throws -> Summary {
         var summary = Summary()
         summary.mayFollow = restoredRelay == .follow && !(transport is BoundedLog)
         var exchange = Exchange(direction: direction.exchange)
-        var status = try await setUp(&summary, &events)
+        var (status, frozen) = try await setUp(direction, prepared, &summary, &events)
         summary.space = status.space.description
         let replica = status.replica
         var step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
@@ -229,7 +237,7 @@ public actor SyncAgent {
                 continue
             }
             do {
-                step = try await perform(step, &exchange, &status, &summary)
+                step = try await perform(step, &exchange, &status, &frozen, &summary)
             } catch let error as AnnalsError where summary.mayFollow && error.code == .relayRolledBack {
                 // Only once. A relay that is restored again meanwhile is followed in the next exchange.
                 summary.mayFollow = false
@@ -266,11 +274,13 @@ public actor SyncAgent {
     }
 
     private func perform(
-        _ step: Exchange.Step, _ exchange: inout Exchange, _ status: inout ExchangeStatus, _ summary: inout Summary
+        _ step: Exchange.Step, _ exchange: inout Exchange, _ status: inout ExchangeStatus, _ frozen: inout FrozenPush?,
+        _ summary: inout Summary
     ) async throws -> Exchange.Step {
         switch step {
         case .push:
-            return try await push(&summary, &exchange, &status)
+            defer { frozen = nil }
+            return try await push(frozen, &summary, &exchange, &status)
         case .pull:
             status = try await pull(status, &summary)
             return exchange.next(after: .pulled(isBehind: status.isBehind, outbox: status.outbox))
@@ -283,12 +293,17 @@ public actor SyncAgent {
     }
 
     /// Prepares the store before the first request: it must be a replica, its outbox filled, and its rows verified.
-    private func setUp(_ summary: inout Summary, _ events: inout ExchangeEvents) async throws -> ExchangeStatus {
+    ///
+    /// - Returns: the status, and the first push if it is frozen already.
+    private func setUp(
+        _ direction: SyncDirection, _ prepared: PreparedOutbox?, _ summary: inout Summary, _ events: inout ExchangeEvents
+    ) async throws -> PreparedOutbox {
         if !isSetUp {
             events.begin(.setup)
             try await joinIfNeeded()
         }
-        var status = try await store.prepareOutbox()
+        let limit = direction == .pullOnly ? 0 : SyncLimits.outboxFrozenAtOnce
+        var (status, push) = if let prepared, isSetUp { prepared } else { try await store.prepareOutbox(freezing: limit) }
         guard !status.isSpaceUnfinished else { throw Self.unfinished }
         if status.areRowsUnverified {
             events.begin(.setup)
@@ -296,7 +311,7 @@ public actor SyncAgent {
         }
         events.end(.setup)
         isSetUp = true
-        return status
+        return (status, push)
     }
 
     /// Applies the store's own retention rule for its history. A failure must not fail the sync.
@@ -326,10 +341,13 @@ public actor SyncAgent {
         }
     }
 
-    private func push(_ summary: inout Summary, _ exchange: inout Exchange, _ status: inout ExchangeStatus) async throws -> Exchange.Step {
-        let frozen: FrozenPush?
+    /// - Parameter frozen: the push, if it is frozen already.
+    private func push(
+        _ frozen: FrozenPush?, _ summary: inout Summary, _ exchange: inout Exchange, _ status: inout ExchangeStatus
+    ) async throws -> Exchange.Step {
+        var frozen = frozen
         do {
-            frozen = try await store.freezePush()
+            if frozen == nil { frozen = try await store.freezePush() }
         } catch let error as AnnalsError where error.code == .tooLarge {
             summary.refusal = error
             return exchange.next(after: .refused)
@@ -462,27 +480,5 @@ extension SyncAgent.Summary {
         pushed.changes += settled.changes
         if settled.transactions > 0 { pushed.bytes += bytes }
         add(settled.journal)
-    }
-}
-
-/// What to do if the relay was restored from a backup and has a shorter log or another one.
-public enum RestoredRelay: Sendable {
-    /// Nothing is exchanged, and an error reports it.
-    case refuse
-    /// The entries that the relay lost are sent again from the log that the store keeps. Each transaction is recorded
-    /// once, whichever replica sends it.
-    case follow
-}
-
-/// The direction of an exchange.
-public enum SyncDirection: Sendable {
-    case both, pushOnly, pullOnly
-
-    var exchange: Exchange.Direction {
-        switch self {
-        case .both: .both
-        case .pushOnly: .pushOnly
-        case .pullOnly: .pullOnly
-        }
     }
 }

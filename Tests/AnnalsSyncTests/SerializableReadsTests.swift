@@ -45,7 +45,17 @@ struct SerializableReadsTests {
             Case(sql: ["UPDATE counted SET sales = (SELECT max(cents) FROM price)"], tables: ["counted", "price"]),
             Case(sql: [own, "DELETE FROM other"], tables: ["counted", "other"]),
             Case(sql: [own, "WITH p AS (SELECT * FROM price) SELECT * FROM p, json_each('[1]')"], tables: ["counted", "price"]),
+            Case(sql: [own, "-- how many\nSELECT count(*) FROM price"], tables: ["counted", "price"]),
+            Case(sql: ["\(own);\n-- how many\n/* there are */ SELECT count(*) FROM price"], tables: ["counted", "price"]),
+            Case(sql: [own, "PRAGMA main.table_info(price)", "PRAGMA table_info(price)"], tables: ["counted"]),
+            Case(sql: ["SELECT count(*) FROM price", own], tables: ["counted", "price"]) { db, sql in
+                if sql.hasPrefix("SELECT") { try db.readOnly { _ = try Row.fetchAll(db, sql: sql) } } else { try db.execute(sql: sql) }
+            },
+            Case(sql: [own, "PRAGMA user_version"], tables: all),
             Case(sql: ["INSERT INTO sale VALUES(1, 1, 250)"], tables: ["seat"]),
+            Case(sql: [own, "SELECT n FROM local"], tables: all),
+            Case(sql: [own, "SELECT count(*) FROM words_docsize"], tables: all),
+            Case(sql: [own, "SELECT count(*) FROM annals_changes_1"], tables: all),
             Case(sql: [own, "CREATE TEMP TABLE t AS SELECT * FROM price"], tables: all),
             Case(sql: [own, "SELECT count(*) FROM annals_transactions"], tables: all),
             Case(sql: [own, "SELECT * FROM words('a')"], tables: all),
@@ -61,6 +71,7 @@ struct SerializableReadsTests {
         for table in Case.all.sorted() {
             let world = try await SyncedStores(replicas: 2, schema: Self.schema)
             try world.outside(0, "CREATE VIRTUAL TABLE words USING fts5(text); INSERT INTO words VALUES('a')")
+            try world.outside(0, "CREATE TABLE local(n)")
             let numberedBefore = try await world.stores[0].latestToken()
             let (_, number) = try await world.stores[0].serializableTransaction(author: "Ann", contextName: nil) { db in
                 for sql in statements.sql { try statements.run(db, sql) }
@@ -78,6 +89,18 @@ struct SerializableReadsTests {
             #expect(outcome == (statements.tables.contains(table) ? .withdrawn : .ordered), "a write to \(table)")
             for store in world.stores { #expect(try await store.verify() == []) }
         }
+    }
+
+    @Test func `is not known any more if its tables change before it is sent`() async throws {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
+        let (_, number) = try await world.stores[0].serializableTransaction(author: "Ann", contextName: nil) { db in
+            try db.execute(sql: Case.own)
+        }
+        try world.outside(0, "ALTER TABLE counted ADD COLUMN note TEXT")
+        try world.outside(1, "INSERT INTO counted VALUES(2, 0)")
+        try await world.sync(1)
+        try await world.settle()
+        #expect(try await world.stores[0].outcome(ofSerializable: #require(number)) == .withdrawn)
     }
 
     @Test func `is not the same any more if earlier work of the store is merged`() async throws {

@@ -44,8 +44,8 @@ struct AnnalsBench: AsyncParsableCommand {
     var loop: String?
 
     enum Group: String, CaseIterable {
-        case capture, commits, first, apply, rebase, large, encode, history, clone, relay, fanout, fairness, signing, live, library, memory,
-            peers
+        case capture, commits, first, apply, rebase, large, encode, history, clone, relay, catchup, spaces, fanout, fairness, signing, live,
+            library, memory, peers
     }
 
     func validate() throws {
@@ -114,6 +114,10 @@ struct AnnalsBench: AsyncParsableCommand {
             return try await CloneBenchmarks.run(scale)
         case .relay:
             return try await RelayBenchmarks.run(scale)
+        case .catchup:
+            return try await CatchUpBenchmarks.run(scale)
+        case .spaces:
+            return try await SpacesBenchmarks.run(scale)
         case .fanout:
             return try await FanoutBenchmarks.run(scale)
         case .fairness:

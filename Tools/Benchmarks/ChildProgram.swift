@@ -58,6 +58,26 @@ final class ChildProgram {
         return (program, String(address))
     }
 
+    /// Seconds of processor time that the program has used.
+    func processorTime() throws -> Double {
+        let text = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+        // The name, in parentheses, may have spaces. User and system time are the 14th and 15th field.
+        let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
+        guard fields.count > 13, let user = Double(fields[12]), let system = Double(fields[13]) else {
+            throw BareConnection.Failure(description: "/proc has no times of the program")
+        }
+        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    /// The resident memory of the program, in bytes.
+    func memory() throws -> Double {
+        let text = try String(contentsOfFile: "/proc/\(process)/statm", encoding: .utf8).split(separator: " ")
+        guard text.count > 1, let pages = Double(text[1]) else {
+            throw BareConnection.Failure(description: "/proc has no memory of the program")
+        }
+        return pages * Double(sysconf(Int32(_SC_PAGESIZE)))
+    }
+
     private func firstLine() throws -> String {
         var line = Data()
         while let byte = try output.read(upToCount: 1), let first = byte.first, first != UInt8(ascii: "\n") { line.append(first) }

@@ -4,11 +4,15 @@ import Foundation
 /// the whole program, compared with the same statements on a plain connection with a cache of 4 MiB.
 enum LargeBenchmarks {
     static func run(_ scale: Scale) throws -> [Benchmark] {
+        try (scale.rounds > 2 ? [500_000, 2_000_000] : [100_000]).flatMap { count in try run(count, scale) }
+    }
+
+    private static func run(_ count: Int, _ scale: Scale) throws -> [Benchmark] {
         let limit = getenv("ANNALS_WORK_CACHE").map { String(cString: $0) }
         unsetenv("ANNALS_WORK_CACHE")
         defer { if let limit { setenv("ANNALS_WORK_CACHE", limit, 1) } }
         let folder = try BenchmarkFolder()
-        let rows = Rows(.text, count: scale.rounds > 2 ? 500_000 : 100_000)
+        let rows = Rows(.text, count: count)
         let annals = try ChildProgram.annals()
         func command(_ arguments: String...) throws { try ChildProgram.run(annals, arguments) }
 

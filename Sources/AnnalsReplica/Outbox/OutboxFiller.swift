@@ -130,7 +130,9 @@ package struct OutboxFiller {
         let number: Int64 = try row.number("number")
         if isSerializable {
             let ids = try SerializableTable(db).tables(of: number)
-            builder.serialize(reading: ids.map { ids in tables.entries.filter { ids.contains($0.id) }.map(\.rules) })
+            let read = ids.map { ids in tables.entries.filter { ids.contains($0.id) }.map(\.rules) }
+            // A table that was changed or dropped since has another id, or none.
+            builder.serialize(reading: read?.count == ids?.count ? read : nil)
         }
         var highest: [String: Int64] = [:]
         let oldest = origin == .external ? try oldestAge(number, info.time) : 0

@@ -229,17 +229,17 @@ package final class LooseTables {
 }
 
 /// An index or a trigger of a table, as SQLite stores its statement. Indexes of constraints have none.
-struct TableObject {
-    var name: String
+package struct TableObject {
+    package var name: String
     var isIndex: Bool
     var isTemporary: Bool
     private var sql: String
 
     /// SQLite stores the statement of a TEMP trigger without the word TEMP.
-    var statement: String { isTemporary ? "CREATE TEMP" + sql.dropFirst("CREATE".count) : sql }
+    package var statement: String { isTemporary ? "CREATE TEMP" + sql.dropFirst("CREATE".count) : sql }
 
     /// In the order of their creation, because it decides in which order triggers run.
-    static func all(of table: String, _ db: Database) throws -> [TableObject] {
+    package static func all(of table: String, _ db: Database) throws -> [TableObject] {
         try ["main", "temp"].flatMap { schema in
             let sql = """
                 SELECT type, name, sql FROM \(schema).sqlite_master

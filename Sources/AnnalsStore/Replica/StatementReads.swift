@@ -1,3 +1,4 @@
+import AnnalsCore
 import AnnalsSchema
 import AnnalsSQLite
 import GRDB
@@ -29,23 +30,47 @@ final class StatementReads {
     /// The ids of the tracked tables that the statements read or write; nil if they may depend on anything in the file.
     func tables(_ db: Database, _ tables: TrackedTables) throws -> Set<Int64>? {
         guard texts.contains(Self.last) else { return nil }
-        let derived = try Self.derivedTables(db)
+        let others = try Self.untracked(db, tables)
         var found: Set<Int64> = []
-        // A trigger's statements are noted as comments. They are compiled with the statement that fires the trigger.
-        for text in texts where !text.hasPrefix("--") {
+        for text in texts {
+            // A trigger's statements are noted as comments. They are compiled with the statement that fires the trigger.
+            guard let first = SQLToken.all(in: text).first else { continue }
+            if first.isWord("PRAGMA") {
+                guard Self.isHarmlessPragma(text) else { return nil }
+                continue
+            }
             // For instance, a CREATE of what exists now.
             guard let statement = try? db.makeStatement(sql: text) else { return nil }
             let region = statement.databaseRegion
             func concerns(_ table: String) -> Bool { region.isModified(byEventsOfKind: .insert(tableName: table)) }
-            guard !derived.contains(where: concerns) else { return nil }
+            guard !others.contains(where: { ($0.isDerived || statement.isReadonly) && concerns($0.name) }) else { return nil }
             for entry in tables.entries where !found.contains(entry.id) && concerns(entry.definition.name) { found.insert(entry.id) }
         }
         return found
     }
 
-    /// The tables with data from other tables: virtual tables, and Annals' own, without those that the triggers of capture read.
-    private static func derivedTables(_ db: Database) throws -> [String] {
-        let virtual = "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
-        return try OwnTables.all.subtracting([OwnTables.contextMarks]) + String.fetchAll(db, sql: virtual)
+    /// A pragma that takes effect when it is compiled is not compiled again.
+    private static func isHarmlessPragma(_ text: String) -> Bool {
+        // PRAGMA name, or PRAGMA schema.name.
+        var tokens = SQLToken.all(in: text).dropFirst()
+        if tokens.dropFirst().first?.isSymbol(".") ?? false { tokens = tokens.dropFirst(2) }
+        return tokens.first?.name.map { harmlessPragmas.contains($0.foldedIdentifier) } ?? false
+    }
+
+    /// Those that read the schema, and `query_only`, which GRDB sets and resets.
+    private static let harmlessPragmas: Set<String> = [
+        "table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list", "database_list",
+        "collation_list", "function_list", "query_only", "data_version", "schema_version",
+    ]
+
+    /// The tables without history, which also change with the entries of other replicas: triggers, foreign keys, indexes of texts and
+    /// Annals itself write to them. `isDerived` is false for those that the triggers of capture read.
+    private static func untracked(_ db: Database, _ tables: TrackedTables) throws -> [(name: String, isDerived: Bool)] {
+        let sql = "SELECT name FROM main.sqlite_schema WHERE type = 'table' UNION SELECT name FROM temp.sqlite_schema WHERE type = 'table'"
+        let tracked = Set(tables.entries.map(\.definition.name.foldedIdentifier))
+        return try String.fetchAll(db, sql: sql).filter { !tracked.contains($0.foldedIdentifier) }.map { name in
+            let isOfCapture = ["annals_changes_", "annals_notes_w", OwnTables.contextMarks].contains(where: name.hasPrefix)
+            return (name, !isOfCapture)
+        }
     }
 }

@@ -38,29 +38,57 @@ extension Store {
     ///
     /// If a program left children without parents, the actions that their foreign keys declare are done, which may change rows.
     package func prepareOutbox() async throws -> ExchangeStatus {
-        if let status = try await looking("sync", { [idleCache] db in try idleCache.ready(db) }) { return status }
-        let (status, isUnsettled, isCaughtUp, state) = try await managed("sync") { db, step in
+        try await prepareOutbox(freezing: 0).status
+    }
+
+    /// The same, and if that is all that the store must do before a push, the push is frozen in the same SQLite transaction.
+    ///
+    /// - Parameter limit: with more transactions in the outbox, the push is left to `freezePush`, so that other writers wait for a short
+    ///   time only.
+    package func prepareOutbox(freezing limit: Int) async throws -> (status: ExchangeStatus, push: FrozenPush?) {
+        if let status = try await looking("sync", { [idleCache] db in try idleCache.ready(db) }) { return (status, nil) }
+        let (status, isUnsettled, isCaughtUp, push, state) = try await managed("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try exchange.checkLog()
             try step.recordExternal()
             let comparison = try step.schemaComparison()
             try step.filler().fill()
-            let status = try exchange.status()
+            var status = try exchange.status()
             // References are settled only when the rows are known to match the log and the outbox.
             let isReady = !status.areRowsUnverified && !status.isSpaceUnfinished
-            return (
-                status, try isReady && UnsettledReferences.first(db) != nil,
-                isReady && comparison.isCaughtUp && !status.isPushUnderWay, try FileState(db)
-            )
+            let isUnsettled = try isReady && UnsettledReferences.first(db) != nil
+            let isCaughtUp = isReady && comparison.isCaughtUp && !status.isPushUnderWay
+            var push: FrozenPush?
+            if isReady, !isUnsettled, !isCaughtUp, status.schemaVersion <= 1, !status.isPushUnderWay, status.outbox > 0,
+                status.outbox <= limit
+            {
+                push = try Self.freezeIfPossible(db, step, exchange)
+                status.isPushUnderWay = push != nil
+            }
+            return (status, isUnsettled, isCaughtUp, push, try FileState(db))
         }
         if isCaughtUp {
             try await applyKeptEntries()
-            return try await prepareOutbox()
+            return (try await prepareOutbox(), nil)
         }
-        if status.schemaVersion > 1, !status.isPushUnderWay, try await adoptSchema() { return try await prepareOutbox() }
-        if isUnsettled { return try await settleReferences() }
+        if status.schemaVersion > 1, !status.isPushUnderWay, try await adoptSchema() { return (try await prepareOutbox(), nil) }
+        if isUnsettled { return (try await settleReferences(), nil) }
         idleCache.note(state, ready: status)
-        return status
+        return (status, push)
+    }
+
+    /// nil if the push cannot be frozen; `freezePush` then throws the reason.
+    private static func freezeIfPossible(_ db: Database, _ step: StoreStep, _ exchange: ReplicaExchange) throws -> FrozenPush? {
+        var push: FrozenPush?
+        do {
+            try db.inSavepoint {
+                push = try exchange.freeze(step)
+                return .commit
+            }
+        } catch is AnnalsError {
+            return nil
+        }
+        return push
     }
 
     /// Applies deferred cells to the rows, after the store has got the tables and columns for them. Does nothing while a push is

@@ -110,6 +110,72 @@ struct RequiredColumnStageTests {
         }
     }
 
+    private enum Retyped: VersionedSchema {
+        static let versionIdentifier = SchemaVersion(2)
+
+        static func define(_ db: Database) throws {
+            try db.execute(sql: "CREATE TABLE named (id INTEGER PRIMARY KEY, size INTEGER NOT NULL DEFAULT 0)")
+        }
+    }
+
+    private enum Typed: VersionedSchema {
+        static let versionIdentifier = SchemaVersion(1)
+
+        static func define(_ db: Database) throws {
+            try db.execute(sql: "CREATE TABLE named (id INTEGER PRIMARY KEY, size TEXT)")
+        }
+    }
+
+    /// SQLite cannot rename a table whose CHECK names it, with the references of other tables left as they are.
+    private enum Naming: VersionedSchema {
+        static let versionIdentifier = SchemaVersion(1)
+
+        static func define(_ db: Database) throws {
+            try db.execute(sql: "CREATE TABLE named (id INTEGER PRIMARY KEY, size INTEGER CHECK (named.size > -1))")
+        }
+    }
+
+    private enum NamingRequired: VersionedSchema {
+        static let versionIdentifier = SchemaVersion(2)
+
+        static func define(_ db: Database) throws {
+            try db.execute(
+                sql: "CREATE TABLE named (id INTEGER PRIMARY KEY, size INTEGER NOT NULL DEFAULT 0 CHECK (named.size > -1))")
+        }
+    }
+
+    @Test(arguments: [0, 1])
+    func `another type is refused, and so is a table that cannot be rebuilt`(number: Int) throws {
+        let versions: [any VersionedSchema.Type] = number == 0 ? [Typed.self, Retyped.self] : [Naming.self, NamingRequired.self]
+        let error = #expect(throws: AnnalsError.self) {
+            try StagedMigrationManager(
+                versions, stages: [.lightweight(from: versions[0], to: versions[1], requiring: ["named.size"])])
+        }
+        #expect(error?.code == .usage && error?.message.contains("named") == true)
+    }
+
+    @Test func `GRDB's migrator does it with foreign keys off, and other indexes and triggers of the table stay`() async throws {
+        let queue = try DatabaseQueue()
+        try await queue.write { db in
+            try V1.define(db)
+            try db.execute(
+                sql: """
+                    INSERT INTO todo VALUES (1, NULL, NULL, NULL); INSERT INTO step VALUES ('s', 1);
+                    CREATE TABLE seen (title TEXT);
+                    CREATE INDEX other ON todo(rank);
+                    CREATE TRIGGER seeing AFTER UPDATE OF title ON todo BEGIN INSERT INTO seen VALUES (NEW.title); END;
+                    """)
+        }
+        try Self.manager().databaseMigrator.disablingDeferredForeignKeyChecks().migrate(queue)
+        let texts = try await queue.write { db in
+            try db.execute(sql: "UPDATE todo SET title = 'b'")
+            return try String.fetchAll(
+                db,
+                sql: "SELECT id FROM step UNION ALL SELECT title FROM seen UNION ALL SELECT name FROM sqlite_master WHERE name = 'other'")
+        }
+        #expect(texts == ["s", "it's new", "b", "other"])
+    }
+
     @Test func `a column without a default is refused`() throws {
         let error = #expect(throws: AnnalsError.self) {
             try StagedMigrationManager(

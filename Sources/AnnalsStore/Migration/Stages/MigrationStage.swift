@@ -30,8 +30,8 @@ public struct MigrationStage: Sendable {
     ///
     ///     let stage = MigrationStage.lightweight(from: SchemaV2.self, to: SchemaV3.self, removing: ["todo.color", "draft"])
     ///
-    /// A column with a constant default can become required (NOT NULL) if it is named. In rows with NULL it gets its default. Earlier
-    /// points of history expire, because their rows may not fit into the table any more.
+    /// A column with a constant default can become required (NOT NULL) if it is named. An UPDATE gives rows with NULL the default, and
+    /// the table is rebuilt. The history of this table starts again, because earlier rows may not fit into it any more.
     ///
     ///     let stage = MigrationStage.lightweight(from: SchemaV3.self, to: SchemaV4.self, requiring: ["todo.priority"])
     ///
@@ -41,8 +41,7 @@ public struct MigrationStage: Sendable {
     ///   - to: the version after.
     ///   - renames: done before everything else.
     ///   - removals: tables, and columns as `table.column`, that are dropped, under their new names.
-    ///   - requirements: columns, as `table.column`, that become required, under their new names. SQLite has no statement for that, so
-    ///     their tables are built again: another table gets the rows.
+    ///   - requirements: columns, as `table.column`, that become required, under their new names.
     public static func lightweight(
         label: String? = nil, from: any VersionedSchema.Type, to: any VersionedSchema.Type, renames: [Rename] = [],
         removing removals: [String] = [], requiring requirements: [String] = []

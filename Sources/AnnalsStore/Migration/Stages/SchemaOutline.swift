@@ -133,11 +133,12 @@ struct SchemaOutline: Sendable {
     ///   - removals: the tables, and columns as `table.column`, that may be dropped.
     ///   - requirements: the columns, as `table.column`, that may become required.
     ///   - areAllPresent: whether all of them must be there.
+    /// - Returns: the statements, and the tables that they rebuild.
     /// - Throws: `AnnalsError` of code usage if additions are not sufficient: the next version lacks something else, or its rows must
     ///   satisfy more.
     func additions(
         of next: SchemaOutline, removing removals: [String], requiring requirements: [String], areAllPresent: Bool = false
-    ) throws -> [String] {
+    ) throws -> (statements: [String], rebuilt: [String]) {
         func refused(_ what: String) -> AnnalsError {
             AnnalsError(
                 .usage, operation: "migrate", "from \(version) to \(next.version), \(what)",
@@ -176,11 +177,11 @@ struct SchemaOutline: Sendable {
                 throw refused("the column \(column.name) of \(table.name) becomes required without a constant default")
             }
             used.formUnion(required.map { "\(table.name).\($0.name)".foldedIdentifier })
-            if let difference = Self.difference(own.declaring(required).arranged(kept), table.arranged(kept)) {
+            if let difference = Self.difference(own.requiring(required).arranged(kept), table.arranged(kept)) {
                 throw refused("the table \(table.name) changes: \(difference)")
             }
             if !required.isEmpty, let item = next.items.first(where: { $0.type == "table" && $0.name.isSameIdentifier(as: table.name) }) {
-                rebuilt.append(TableRebuild(table, kept, filling: required, by: item.sql))
+                rebuilt.append(TableRebuild(own, as: table, filling: required, by: item.sql))
                 dropped.removeLast(lost.count)
                 continue
             }
@@ -194,8 +195,39 @@ struct SchemaOutline: Sendable {
         }
         let objects = objects(of: next, rebuilding: rebuilt.map(\.table.name))
         // A column cannot be dropped while an index, a view or a trigger names it.
-        return objects.gone + dropped + statements + rebuilt.flatMap(\.statements) + gone.map { "DROP TABLE \(SQL.quote($0.name))" }
+        let all =
+            rebuilt.flatMap(\.fills) + objects.gone + dropped + statements + rebuilt.flatMap(\.statements)
+            + gone.map { "DROP TABLE \(SQL.quote($0.name))" }
             + objects.new
+        return (all, rebuilt.map(\.table.name))
+    }
+
+    /// Runs the statements on an empty database of this version.
+    ///
+    /// - Throws: `AnnalsError` of code usage if SQLite refuses one, or if the next version is not the result.
+    func check(_ statements: [String], leadTo next: SchemaOutline) throws {
+        let queue = try DatabaseQueue(configuration: Self.withoutForeignKeys)
+        try queue.writeWithoutTransaction { db in
+            do {
+                for sql in self.statements + statements { try db.execute(sql: sql) }
+            } catch let error as DatabaseError {
+                throw AnnalsError(
+                    .usage, operation: "migrate",
+                    "from \(version) to \(next.version), a table cannot be rebuilt: \(error.message ?? "SQLite refused a statement")",
+                    hint: "Write a custom stage")
+            }
+            if let difference = try next.difference(from: db) {
+                throw AnnalsError(
+                    .usage, operation: "migrate", "from \(version) to \(next.version), \(difference)", hint: "Write a custom stage")
+            }
+        }
+        try queue.close()
+    }
+
+    private static var withoutForeignKeys: GRDB.Configuration {
+        var configuration = GRDB.Configuration()
+        configuration.foreignKeysEnabled = false
+        return configuration
     }
 
     /// All changed objects that are no tables, and new tables, in the order in which the next version creates them.
@@ -253,10 +285,14 @@ struct SchemaOutline: Sendable {
 }
 
 extension DeclaredTable {
-    /// The same with other declarations of some columns.
-    fileprivate func declaring(_ columns: [Column]) -> DeclaredTable {
+    /// The same with some columns required, and with their defaults.
+    fileprivate func requiring(_ columns: [Column]) -> DeclaredTable {
         var table = self
-        for column in columns { table.columnIndex(of: column.name).map { table.columns[$0] = column } }
+        for column in columns {
+            guard let index = table.columnIndex(of: column.name) else { continue }
+            table.columns[index].isNotNull = true
+            (table.columns[index].hasDefault, table.columns[index].defaultSQL) = (column.hasDefault, column.defaultSQL)
+        }
         return table
     }
 }

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsReplica
 import AnnalsSchema
 import AnnalsSQLite
 public import GRDB
@@ -82,7 +83,9 @@ public struct StagedMigrationManager: Sendable {
             let stage = stages.first { $0.from == from.version } ?? MigrationStage(nil, from.version, to.version)
             let renamed = try from.renamed(stage.renames)
             if stage.migrate == nil {
-                _ = try renamed.additions(of: to, removing: stage.removals, requiring: stage.requirements, areAllPresent: true)
+                let additions = try renamed.additions(
+                    of: to, removing: stage.removals, requiring: stage.requirements, areAllPresent: true)
+                if !additions.rebuilt.isEmpty { try renamed.check(additions.statements, leadTo: to) }
             }
             return Stage(label: stage.label, from: from.version, to: to, renames: stage.renames, rebuilt: renamed.rebuilt(in: to)) { db in
                 try stage.willMigrate?(db)
@@ -99,10 +102,13 @@ public struct StagedMigrationManager: Sendable {
     private static func migrate(_ db: Database, by stage: MigrationStage, _ next: SchemaOutline, at version: SchemaOutline) throws {
         do {
             let present = try SchemaOutline(db, of: version, and: next)
-            let statements = try present.additions(of: next, removing: stage.removals, requiring: stage.requirements)
+            let (statements, rebuilt) = try present.additions(of: next, removing: stage.removals, requiring: stage.requirements)
+            let others = try rebuilt.flatMap { table in try TableObject.all(of: table, db) }.filter { object in
+                !(version.items + next.items).contains { $0.name.isSameIdentifier(as: object.name) }
+            }
             // A statement may fail before the one that turns it off.
-            defer { if statements.contains(TableRebuild.begin) { SQLiteStatements.putBack(TableRebuild.end, on: db) } }
-            for sql in statements { try db.execute(sql: sql) }
+            defer { if !rebuilt.isEmpty { SQLiteStatements.putBack(TableRebuild.end, on: db) } }
+            for sql in statements + others.map(\.statement) { try db.execute(sql: sql) }
         } catch let error as AnnalsError where error.code == .usage {
             throw AnnalsError(
                 .schemaRefused, operation: "migrate", "the file does not match version \(version.version): \(error.message)",
