@@ -118,10 +118,15 @@ public struct HTTPRelay: RelayTransport {
         return Int64(words[1]).flatMap(Position.init(fromElsewhere:))
     }
 
-    /// The relay's clock when it answered, in milliseconds since 1970. nil if the relay did not send a valid time.
+    /// The relay's clock when the answer came, in milliseconds since 1970. nil if the relay did not send a valid time.
+    ///
+    /// A cache says in Age for how many seconds it has had the answer. Without it, the times of work that waits here would be
+    /// limited by the old time.
     func relayTime(_ response: HTTPResponse) -> Int64? {
         let limits = -WireLimits.maximumMilliseconds...WireLimits.maximumMilliseconds
-        return response.headers[Endpoints.Header.time].flatMap { Int64($0) }.flatMap { limits.contains($0) ? $0 : nil }
+        guard let time = response.headers[Endpoints.Header.time].flatMap({ Int64($0) }), limits.contains(time) else { return nil }
+        let age = response.headers["Age"].flatMap { Int64($0) }.map { min(max($0, 0), SyncLimits.cachedSeconds) } ?? 0
+        return min(time + age * 1000, limits.upperBound)
     }
 
     private static func asksForSnapshot(_ response: HTTPResponse) -> Bool {

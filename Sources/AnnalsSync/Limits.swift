@@ -6,6 +6,8 @@ package enum SyncLimits {
     package static let pageBytes = 2 << 20
     /// The largest part of the log that is applied at once, in bytes, because its rows satisfy this store's constraints only at its end.
     package static let bytesWithCorrections = 256 << 20
+    /// The highest age of an answer from a cache that counts, in seconds.
+    static let cachedSeconds: Int64 = 30 * 86_400
     /// How often a push may be refused in one call of `sync`. If it happens more often, other replicas write the same
     /// rows all the time.
     package static let refusalsPerSync = 2_000

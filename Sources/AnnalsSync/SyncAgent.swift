@@ -330,7 +330,7 @@ public actor SyncAgent {
                 try await transport.pull(after: status.pulled, seen: status.seen, byteLimit: SyncLimits.pageBytes, wait: nil)
             }
             // The relay has less than it had accepted before, so it was restored from an older backup.
-            guard page.head >= status.accepted else { throw AnnalsError.relayRolledBack(operation: "sync") }
+            guard try await has(status.accepted, page, &summary) else { throw AnnalsError.relayRolledBack(operation: "sync") }
             return try await take(page, &summary)
         } catch let error as AnnalsError where error.code == .expired {
             return try await rejoin(&summary)
@@ -339,6 +339,13 @@ public actor SyncAgent {
             guard let status = try await store.discardReceivedParts() else { throw error }
             return status
         }
+    }
+
+    /// Whether the relay's log reaches a position. A page that is not the last one may come from a cache, and then its head is old.
+    private func has(_ position: Position, _ page: Page, _ summary: inout Summary) async throws -> Bool {
+        if page.head >= position { return true }
+        guard !page.isLast else { return false }
+        return try await request(&summary.patience) { [transport] in try await transport.describe() }.head >= position
     }
 
     /// - Parameter frozen: the push, if it is frozen already.

@@ -98,9 +98,10 @@ package struct PageApplier {
         }
         if !isCutShort { try keepUnfinished(entries) }
         while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }
-        state.head = max(page.head, state.position)
+        // A page that is not the last one may come from a cache, with an old head.
+        state.head = max(page.head, state.position, page.isLast ? .zero : state.head)
         // The whole log was searched for transactions of another copy of the file.
-        if state.position == state.head { try Meta(db).set(.isCopy, nil) }
+        if page.isLast, state.position == state.head { try Meta(db).set(.isCopy, nil) }
         try session.untrackedChildren.settle()
         try HighestKeys.save(db, session.highestKeys)
         try entries.saveAuthors(db, through: state.position, own: state.replica)
