@@ -63,33 +63,78 @@ struct LogRoutes: Sendable {
         }
     }
 
-    /// GET /v1/spaces/{space}/entries?after=N&limit=BYTES&wait=SECONDS: a `Page`.
+    /// GET /v1/spaces/{space}/entries?after=N&limit=BYTES&wait=SECONDS: a `Page`, or 304 if the sender has it already.
     func entries(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
-        let space = try context.space(for: .read)
-        guard let after = try request.number(Endpoints.Query.after).map({ Position($0) }) else {
-            throw ProblemResponse.badRequest("after is missing", hint: "Send the position to pull after; 0 is the beginning")
-        }
-        let limit = try request.number(Endpoints.Query.limit).map { Int(min($0, Int64(limits.pageBytes))) } ?? WireLimits.pageTargetBytes
-        let wait = try request.number(Endpoints.Query.wait).map { min($0, Int64(limits.waitSeconds)) } ?? 0
-        let replica = try request.replica()
-        // A sender without write permission cannot upload a snapshot, so it gets no request for one.
-        let mayWrite = context.access.allows(.write, in: space)
-        let seen = try mayWrite ? request.mark() : request.seen()
-        let lease = wait > 0 ? try waits.lease(by: context.taker(space)) : nil
+        let pull = try Pull(request, context, limits)
+        if request.headers[.ifNoneMatch] != nil, let response = try await unmodified(request, pull, context) { return response }
+        let lease = pull.waitSeconds > 0 ? try waits.lease(by: context.taker(pull.space)) : nil
         defer { withExtendedLifetime(lease) {} }
-        let page = try await log.pull(
-            from: space, after: after, byteLimit: limit, seen: seen, wait: .seconds(wait),
-            by: mayWrite ? context.access.owner : nil)
+        let (page, outline) = try await log.pullOutlined(
+            from: pull.space, after: pull.after, byteLimit: pull.limit, seen: pull.seen, wait: .seconds(pull.waitSeconds),
+            by: pull.mayWrite ? context.access.owner : nil)
         if !page.frames.isEmpty { metrics.pulledPages.increment() }
-        if let replica {
-            log.note(
-                replica, named: request.replicaName, program: request.program, at: after, in: space, by: context.access.owner,
-                mayWrite: mayWrite)
-        }
-        var headers = Self.headers(Endpoints.MediaType.page)
+        note(pull, request, context)
+        var headers = PageCaching.headers(of: outline)
         if let task = Self.snapshotTask(isDue: page.isSnapshotDue, toCheck: page.snapshotToCheck) { headers[.snapshot] = task }
-        if let time = page.relayTime { headers[.time] = String(time) }
         return Response(status: .ok, headers: headers, body: Self.body(of: page))
+    }
+
+    /// HEAD /v1/spaces/{space}/entries: the status and the headers of the page that a pull would get now. A proxy asks this
+    /// before it sends a page from its cache. It reads no batches and does not wait, and it acknowledges what a pull does.
+    func checkEntries(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let pull = try Pull(request, context, limits)
+        if let response = try await unmodified(request, pull, context) { return response }
+        let outline = try await log.outline(of: pull.space, after: pull.after, byteLimit: pull.limit, seen: pull.seen)
+        note(pull, request, context)
+        var headers = PageCaching.headers(of: outline)
+        headers[.contentLength] = String(outline.byteCount)
+        return Response(status: .ok, headers: headers)
+    }
+
+    /// 304 if the condition of the request says that the sender has the page already; otherwise nil.
+    private func unmodified(_ request: Request, _ pull: Pull, _ context: RelayRequestContext) async throws -> Response? {
+        guard let condition = request.headers[.ifNoneMatch].map(IfNoneMatch.init) else { return nil }
+        let outline = try await log.outline(of: pull.space, after: pull.after, byteLimit: pull.limit, seen: pull.seen)
+        guard condition.holds(PageCaching.tag(of: outline)) else { return nil }
+        note(pull, request, context)
+        var headers = PageCaching.headers(of: outline)
+        headers[.contentType] = nil
+        headers[.contentLength] = String(outline.byteCount)
+        return Response(status: .notModified, headers: headers)
+    }
+
+    /// Whoever pulls after a position has everything up to there.
+    private func note(_ pull: Pull, _ request: Request, _ context: RelayRequestContext) {
+        guard let replica = pull.replica else { return }
+        log.note(
+            replica, named: request.replicaName, program: request.program, at: pull.after, in: pull.space, by: context.access.owner,
+            mayWrite: pull.mayWrite)
+    }
+
+    /// What a request for a page asks for.
+    private struct Pull {
+        var space: SpaceName
+        var after: Position
+        /// In bytes of batches.
+        var limit: Int
+        var waitSeconds: Int64
+        var replica: ReplicaID?
+        /// A sender without write permission cannot upload a snapshot, so it gets no request for one.
+        var mayWrite: Bool
+        var seen: LogMark?
+
+        init(_ request: Request, _ context: RelayRequestContext, _ limits: RelayLimits) throws {
+            space = try context.space(for: .read)
+            guard let after = try request.number(Endpoints.Query.after).map({ Position($0) }) else {
+                throw ProblemResponse.badRequest("after is missing", hint: "Send the position to pull after; 0 is the beginning")
+            }
+            self.after = after
+            limit = try request.number(Endpoints.Query.limit).map { Int(min($0, Int64(limits.pageBytes))) } ?? WireLimits.pageTargetBytes
+            waitSeconds = try request.number(Endpoints.Query.wait).map { min($0, Int64(limits.waitSeconds)) } ?? 0
+            replica = try request.replica()
+            mayWrite = context.access.allows(.write, in: space)
+            seen = try mayWrite ? request.mark() : request.seen()
+        }
     }
 
     /// Sends the batches in pieces as the client reads them, without a copy of the whole page.

@@ -37,7 +37,7 @@ enum Routes {
         var table = RouteTable()
         for (path, handlers) in routes {
             let methods = handlers.map(\.0)
-            table.add(path, methods + (methods.contains(.get) ? [.head] : []))
+            table.add(path, methods + (methods.contains(.get) && !methods.contains(.head) ? [.head] : []))
         }
         let router = Router(context: RelayRequestContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: ProblemMiddleware(routes: table, metrics: metrics, proxies: configuration.trustedProxies))
@@ -91,7 +91,10 @@ enum Routes {
                 ]
             ),
             ("\(space)/\(Endpoints.Action.push)", [(.post, { try await entries.push($0, $1) })]),
-            ("\(space)/\(Endpoints.Action.entries)", [(.get, { try await entries.entries($0, $1) })]),
+            (
+                "\(space)/\(Endpoints.Action.entries)",
+                [(.get, { try await entries.entries($0, $1) }), (.head, { try await entries.checkEntries($0, $1) })]
+            ),
             ("\(space)/\(Endpoints.Action.events)", [(.get, { try await events.events($0, $1) })]),
             (
                 "\(space)/\(Endpoints.Action.snapshot)",

@@ -257,28 +257,32 @@ package final class RelayLog: Sendable {
         from name: SpaceName, after: Position, byteLimit: Int = WireLimits.pageTargetBytes, seen: LogMark? = nil,
         wait: Duration = .zero, by owner: ReplicaOwner? = nil
     ) async throws -> Page {
-        let page = try await page(of: name, after: after, byteLimit: byteLimit, seen: seen, owner)
-        guard page.frames.isEmpty, wait > .zero else { return page }
+        try await pullOutlined(from: name, after: after, byteLimit: byteLimit, seen: seen, wait: wait, by: owner).page
+    }
+
+    /// The same with its outline, which names the page for caches.
+    package func pullOutlined(
+        from name: SpaceName, after: Position, byteLimit: Int, seen: LogMark?, wait: Duration, by owner: ReplicaOwner?
+    ) async throws -> (page: Page, outline: PageOutline) {
+        let first = try await page(of: name, after: after, byteLimit: byteLimit, seen: seen, owner)
+        guard first.page.frames.isEmpty, wait > .zero else { return first }
         do {
-            let head = try await watch.wait(for: name, after: after, known: page.head, until: Self.deadline(wait))
-            guard head > after else { return page }
+            let head = try await watch.wait(for: name, after: after, known: first.page.head, until: Self.deadline(wait))
+            guard head > after else { return first }
         } catch RelayLogError.closing {
-            return page
+            return first
         }
         return try await self.page(of: name, after: after, byteLimit: byteLimit, seen: seen, owner)
     }
 
-    private func page(of name: SpaceName, after: Position, byteLimit: Int, seen: LogMark?, _ owner: ReplicaOwner?) async throws -> Page {
+    private func page(
+        of name: SpaceName, after: Position, byteLimit: Int, seen: LogMark?, _ owner: ReplicaOwner?
+    ) async throws -> (page: Page, outline: PageOutline) {
         let now = clock.monotonic()
-        var (page, logBytes, found, toCheck) = try await reading { [jobs] db in
-            let space = try Self.find(name, seen: seen, in: db)
-            guard after <= space.head else { throw RelayLogError.beyondHead(space.head) }
-            guard after >= space.horizon else { throw RelayLogError.expired(horizon: space.horizon) }
+        var (page, logDigest, logBytes, found, toCheck) = try await reading { [jobs] db in
+            let space = try Self.find(name, after: after, seen: seen, in: db)
             let runs = try LogStorage.runs(of: space.id, after: after, byteLimit: byteLimit, in: db)
-            let last = runs.last?.lastPosition ?? after
-            let page = Page(
-                lineage: space.lineage, head: space.head, horizon: space.horizon, after: after, frames: runs.map { $0.frame() },
-                isLast: last == space.head)
+            let (page, logDigest) = try Self.page(of: space, after: after, runs.map { $0.frame() }, in: db)
             var (found, toCheck): (SpaceSnapshots?, Position?)
             if page.isLast, seen?.replica != nil,
                 jobs.needsLook(for: owner, in: name, head: space.head, logBytes: space.logBytes, now: now),
@@ -287,7 +291,7 @@ package final class RelayLog: Sendable {
                 let snapshots = try SpaceSnapshots(of: space.id, horizon: space.horizon, in: db)
                 (found, toCheck) = (snapshots, try CheckStorage.open(to: owner, of: snapshots, space.id, in: db)?.position)
             }
-            return (page, space.logBytes, found, toCheck)
+            return (page, logDigest, space.logBytes, found, toCheck)
         }
         page.relayTime = clock.wall()
         if let found, let replica = seen?.replica {
@@ -296,7 +300,33 @@ package final class RelayLog: Sendable {
             page.isSnapshotDue = jobs.gives(to: replica, by: owner, in: name, head: page.head, logBytes: logBytes, now: now)
             if !page.isSnapshotDue, let toCheck, jobs.givesCheck(to: replica, in: name, now: now) { page.snapshotToCheck = toCheck }
         }
-        return page
+        return (page, PageOutline(page, logDigest: logDigest))
+    }
+
+    /// What a pull would get now, without the batches. It never waits, and asks for no snapshot.
+    ///
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.expired`, `.logRolledBack`, `.beyondHead` or `.storage`.
+    package func outline(
+        of name: SpaceName, after: Position, byteLimit: Int = WireLimits.pageTargetBytes, seen: LogMark? = nil
+    ) async throws -> PageOutline {
+        var outline = try await reading { db in
+            let space = try Self.find(name, after: after, seen: seen, in: db)
+            let (frames, lengths) = try LogStorage.outlines(of: space.id, after: after, byteLimit: byteLimit, in: db)
+            let (page, logDigest) = try Self.page(of: space, after: after, frames, in: db)
+            return PageOutline(page, lengths: lengths, logDigest: logDigest)
+        }
+        outline.page.relayTime = clock.wall()
+        return outline
+    }
+
+    /// A page of the log with the running digest at its last position.
+    private static func page(
+        of space: LogStorage.Space, after: Position, _ frames: [LogFrame], in db: any LogConnection
+    ) throws -> (page: Page, logDigest: Digest?) {
+        var page = Page(lineage: space.lineage, head: space.head, horizon: space.horizon, after: after, frames: frames, isLast: false)
+        page.isLast = page.lastPosition == space.head
+        // The page that ends at the head has no name, so this query is not for every pull.
+        return (page, page.isLast ? nil : try LogStorage.run(of: space.id, at: page.lastPosition, in: db)?.logDigest)
     }
 
     /// Waits until the head is beyond `after`, for at most `wait`, and returns the head.
@@ -416,6 +446,14 @@ package final class RelayLog: Sendable {
         if let digest = seen.digest, let here = try RunningDigests.at(seen.position, of: space.id, in: db), here != digest {
             throw RelayLogError.logRolledBack(head: space.head)
         }
+        return space
+    }
+
+    /// The space, if its log can be pulled after this position.
+    private static func find(_ name: SpaceName, after: Position, seen: LogMark?, in db: any LogConnection) throws -> LogStorage.Space {
+        let space = try find(name, seen: seen, in: db)
+        guard after <= space.head else { throw RelayLogError.beyondHead(space.head) }
+        guard after >= space.horizon else { throw RelayLogError.expired(horizon: space.horizon) }
         return space
     }
 

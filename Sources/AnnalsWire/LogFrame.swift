@@ -36,12 +36,12 @@ extension LogFrame {
     /// Position, index, count, receipt time and length take at least one byte each.
     static let minimumHeadBytes = 5
 
-    func encodeHead(into writer: inout ByteWriter) {
+    func encodeHead(into writer: inout ByteWriter, batchLength: Int) {
         writer.position(firstPosition)
         writer.varint(firstIndex)
         writer.varint(acceptedCount)
         writer.milliseconds(receivedAt)
-        writer.varint(batch.count)
+        writer.varint(batchLength)
     }
 
     /// Decodes everything except the batch, which stays empty, and returns the length of the batch.

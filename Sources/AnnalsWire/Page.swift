@@ -52,17 +52,22 @@ extension Page {
 
     /// Encodes everything before the batches. The batches follow directly, without separators.
     package func encodeHead() -> [UInt8] {
+        encodeHead(lengths: frames.map(\.batch.count))
+    }
+
+    /// The same for a page whose batches were not read.
+    func encodeHead(lengths: [Int]) -> [UInt8] {
         var writer = ByteWriter(capacity: 256 + 32 * frames.count)
-        encodeHead(into: &writer)
+        encodeHead(into: &writer, lengths)
         return writer.bytes
     }
 
     func encode(into writer: inout ByteWriter) {
-        encodeHead(into: &writer)
+        encodeHead(into: &writer, frames.map(\.batch.count))
         for frame in frames { writer.bytes(frame.batch) }
     }
 
-    private func encodeHead(into writer: inout ByteWriter) {
+    private func encodeHead(into writer: inout ByteWriter, _ lengths: [Int]) {
         let start = writer.count
         writer.magic(Self.magic, version: Self.currentVersion)
         writer.identifier(lineage)
@@ -71,7 +76,7 @@ extension Page {
         writer.position(after)
         writer.byte(isLast ? 1 : 0)
         writer.varint(frames.count)
-        for frame in frames { frame.encodeHead(into: &writer) }
+        for (frame, length) in zip(frames, lengths) { frame.encodeHead(into: &writer, batchLength: length) }
         writer.checksum(from: start)
     }
 

@@ -172,7 +172,9 @@ enum APIComponents {
 
     private static let described: [String: JSONValue] = [
         "X-Request-ID": header(text, "The id of the request in the relay's log"),
-        "Cache-Control": header(text, "Caching rules; `no-store` for everything except the page and the OpenAPI document"),
+        "Cache-Control": header(
+            text, "Caching rules; `no-store` for everything except full pages of a log, the operator's page and the OpenAPI document"),
+        "Vary": header(text, "The request's headers that the answer depends on"),
         "WWW-Authenticate": header(["const": "Bearer"], "The authentication scheme"),
         "Allow": header(text, "The allowed methods"),
         "Retry-After": header(["type": "integer", "minimum": 0], "Seconds to wait before the next try"),

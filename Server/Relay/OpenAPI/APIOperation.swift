@@ -76,11 +76,11 @@ struct APIOperation: Sendable {
             responses[String(answer.status)] = .object(response)
         }
         for (status, codes) in Dictionary(grouping: Set(problems + common), by: \.status) {
-            responses[String(status)] = Self.problem(status, codes.map { ($0.rawValue, $0.title) })
+            responses[String(status)] = problem(status, codes.map { ($0.rawValue, $0.title) })
         }
         if !body.isEmpty {
             let type = ProblemResponse.unsupportedMediaType(expected: "").problem
-            responses["415"] = Self.problem(415, [(type.code, type.title)])
+            responses["415"] = problem(415, [(type.code, type.title)])
         }
         return responses
     }
@@ -93,7 +93,7 @@ struct APIOperation: Sendable {
         return codes
     }
 
-    private static func problem(_ status: Int, _ codes: [(code: String, title: String)]) -> JSONValue {
+    private func problem(_ status: Int, _ codes: [(code: String, title: String)]) -> JSONValue {
         let codes = codes.sorted { $0.code < $1.code }
         let schema: JSONValue = [
             "allOf": [
@@ -101,11 +101,12 @@ struct APIOperation: Sendable {
                 ["properties": ["status": ["const": .integer(Int64(status))], "code": ["enum": .array(codes.map { .string($0.code) })]]],
             ]
         ]
-        return [
+        let answer: JSONValue = [
             "description": .string(codes.map { "`\($0.code)`: \($0.title)" }.joined(separator: "; ")),
-            "headers": headers(["X-Request-ID", "Cache-Control"] + (headersOfProblems[status] ?? [])),
-            "content": [Endpoints.MediaType.problem: ["schema": schema]],
+            "headers": Self.headers(["X-Request-ID", "Cache-Control"] + (Self.headersOfProblems[status] ?? [])),
         ]
+        // An answer to HEAD has no body.
+        return method == .head ? answer : answer.with(["content": [Endpoints.MediaType.problem: ["schema": schema]]])
     }
 
     private static let headersOfProblems: [Int: [String]] = [

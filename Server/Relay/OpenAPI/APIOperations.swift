@@ -43,18 +43,25 @@ enum APIOperations {
             ]),
         APIOperation(
             method: .get, path: "\(space)/\(Endpoints.Action.entries)", id: "pull", tag: .log, summary: "Pull the log after a position",
-            description: "A page holds at least one frame if there is one.", scope: "read",
-            parameters: [
+            description: "A page holds at least one frame if there is one. It has an ETag if more of the log follows.", scope: "read",
+            parameters: pulled + [
                 Components.query(
-                    Endpoints.Query.after, Components.position, "Pull after this position; 0 is the beginning", required: true),
-                Components.query(Endpoints.Query.limit, Components.size, "The size of the page in bytes of batches"),
-                Components.query(
-                    Endpoints.Query.wait, Components.size, "Seconds to wait for a new entry, at most \(WireLimits.maximumWaitSeconds)"),
-            ] + Components.sender,
+                    Endpoints.Query.wait, Components.size, "Seconds to wait for a new entry, at most \(WireLimits.maximumWaitSeconds)")
+            ] + unmodified + Components.sender,
             answers: [
                 .init(
                     status: 200, description: "A page", mediaType: Endpoints.MediaType.page, schema: Components.binary,
-                    headers: ["Cache-Control", "Annals-Time?", "Annals-Snapshot?"])
+                    headers: pageHeaders + ["Annals-Snapshot?"]),
+                .init(status: 304, description: "The sender has this page", headers: pageHeaders),
+            ], problems: mark + [.expired]),
+        APIOperation(
+            method: .head, path: "\(space)/\(Endpoints.Action.entries)", id: "checkPull", tag: .log,
+            summary: "Ask which page a pull would get",
+            description: "For caches. It does not wait, and asks for no snapshot. It acknowledges what a pull acknowledges.",
+            scope: "read", parameters: pulled + unmodified + Components.sender,
+            answers: [
+                .init(status: 200, description: "There is a page", headers: pageHeaders),
+                .init(status: 304, description: "The sender has this page", headers: pageHeaders),
             ], problems: mark + [.expired]),
         APIOperation(
             method: .post, path: "\(space)/\(Endpoints.Action.reports)", id: "reportEntry", tag: .log,
@@ -76,6 +83,15 @@ enum APIOperations {
                     headers: ["Cache-Control"])
             ], problems: mark),
     ]
+
+    private static let pulled = [
+        Components.query(Endpoints.Query.after, Components.position, "Pull after this position; 0 is the beginning", required: true),
+        Components.query(Endpoints.Query.limit, Components.size, "The size of the page in bytes of batches"),
+    ]
+    private static let unmodified = [
+        Components.header("If-None-Match", Components.text, "The ETags of pages that the sender has; `*` stands for any page")
+    ]
+    private static let pageHeaders = ["Cache-Control", "ETag?", "Vary?", "Annals-Time?"]
 
     private static let snapshots = [
         APIOperation(

@@ -215,15 +215,33 @@ package enum LogStorage {
 
     /// The runs after `after`, oldest first: at least one, and up to about `byteLimit` of batches.
     static func runs(of space: Int64, after: Position, byteLimit: Int, in db: any LogConnection) throws -> [Run] {
+        try runs(of: space, listed(of: space, after: after, in: db), byteLimit: byteLimit, in: db)
+    }
+
+    /// The same runs as frames without their batches, and the lengths of the batches.
+    static func outlines(
+        of space: Int64, after: Position, byteLimit: Int, in db: any LogConnection
+    ) throws -> (frames: [LogFrame], lengths: [Int]) {
+        let rows = try fitting(listed(of: space, after: after, in: db), byteLimit: byteLimit)
+        let frames = try rows.map { row in
+            LogFrame(
+                firstPosition: try row.position(0), firstIndex: Int(try row.number(3, to: Int64(Int32.max))),
+                acceptedCount: try runCount(row, 2), receivedAt: try row.number(4), batch: [])
+        }
+        return (frames, try rows.map { Int(try $0.number(1)) })
+    }
+
+    /// The runs after `after` without their batches, oldest first.
+    private static func listed(of space: Int64, after: Position, in db: any LogConnection) throws -> [LogRow] {
         // The run that contains `after` may also hold later positions.
         let sql = """
-            SELECT position, length(batch) FROM annals_runs
+            SELECT position, length(batch), count, first_index, received FROM annals_runs
             WHERE space = ?1 AND position >= coalesce(
                 (SELECT CASE WHEN position + count - 1 > ?2 THEN position ELSE position + count END
                  FROM annals_runs WHERE space = ?1 AND position <= ?2 ORDER BY position DESC LIMIT 1), ?2 + 1)
             ORDER BY position LIMIT ?3
             """
-        return try runs(of: space, try db.rows(sql, [space, after, lengthsAtOnce]), byteLimit: byteLimit, in: db)
+        return try db.rows(sql, [space, after, lengthsAtOnce])
     }
 
     /// The number of runs whose lengths are read before the batches of the fitting ones.
@@ -231,17 +249,23 @@ package enum LogStorage {
 
     /// The first of the listed runs that fit, at least one.
     private static func runs(of space: Int64, _ listed: [LogRow], byteLimit: Int, in db: any LogConnection) throws -> [Run] {
-        var positions: [Position] = []
-        var bytes: Int64 = 0
-        for row in listed {
-            bytes += try row.number(1)
-            if !positions.isEmpty, bytes > byteLimit { break }
-            positions.append(try row.position(0))
-        }
+        let positions = try fitting(listed, byteLimit: byteLimit).map { try $0.position(0) }
         guard let one = positions.first, let other = positions.last else { return [] }
         let order = one <= other ? "ASC" : "DESC"
         let sql = "SELECT \(runColumns) FROM annals_runs WHERE space = ?1 AND position BETWEEN ?2 AND ?3 ORDER BY position \(order)"
         return try db.rows(sql, [space, min(one, other), max(one, other)]).map(run)
+    }
+
+    /// The first of the listed runs whose batches have up to `byteLimit` bytes, at least one.
+    private static func fitting(_ listed: [LogRow], byteLimit: Int) throws -> ArraySlice<LogRow> {
+        var count = 0
+        var bytes: Int64 = 0
+        for row in listed {
+            bytes += try row.number(1)
+            if count > 0, bytes > byteLimit { break }
+            count += 1
+        }
+        return listed.prefix(count)
     }
 
     /// Calls `visit` with the runs from the newest to the oldest, until it returns false.
