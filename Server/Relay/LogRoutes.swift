@@ -29,11 +29,13 @@ struct LogRoutes: Sendable {
         let space = try context.space(for: .write)
         try request.requireContentType(Endpoints.MediaType.batch)
         return try await bodies.withBody(of: request, limit: limits.batch.batchBytes, by: context.taker(space)) { batch in
+            let arrival = log.clock.monotonic()
             let header = try await parsing.header(of: batch, limits: limits.batch)
             let answer = try await log.push(
                 batch, header: header, to: space, as: request.replicaName, program: request.program, by: context.access.owner,
                 seen: request.mark())
             metrics.notePush(answer.outcome.word, transactions: answer.positions.count)
+            if !answer.positions.isEmpty { metrics.commits.recordMilliseconds(log.clock.monotonic() - arrival) }
             noteContradiction(answer.outcome, by: header.replica, in: space, context)
             var headers = Self.headers(Endpoints.MediaType.answer)
             if let task = Self.snapshotTask(isDue: answer.isSnapshotDue, toCheck: answer.snapshotToCheck) { headers[.snapshot] = task }
@@ -68,11 +70,13 @@ struct LogRoutes: Sendable {
         let pull = try Pull(request, context, limits)
         if request.headers[.ifNoneMatch] != nil, let response = try await unmodified(request, pull, context) { return response }
         let lease = pull.waitSeconds > 0 ? try waits.lease(by: context.taker(pull.space)) : nil
+        let arrival = log.clock.wall()
         defer { withExtendedLifetime(lease) {} }
         let (page, outline) = try await log.pullOutlined(
             from: pull.space, after: pull.after, byteLimit: pull.limit, seen: pull.seen, wait: .seconds(pull.waitSeconds),
             by: pull.mayWrite ? context.access.owner : nil)
         if !page.frames.isEmpty { metrics.pulledPages.increment() }
+        if let delay = Self.delay(of: page, since: arrival, now: log.clock.wall()) { metrics.deliveries.recordMilliseconds(delay) }
         note(pull, request, context)
         var headers = PageCaching.headers(of: outline)
         if let task = Self.snapshotTask(isDue: page.isSnapshotDue, toCheck: page.snapshotToCheck) { headers[.snapshot] = task }
@@ -101,6 +105,13 @@ struct LogRoutes: Sendable {
         headers[.contentType] = nil
         headers[.contentLength] = String(outline.byteCount)
         return Response(status: .notModified, headers: headers)
+    }
+
+    /// How long ago the relay received the first transaction of a page, in milliseconds; nil if a pull that arrived at `arrival` did not wait
+    /// for it. Another relay of the same database may have received it by its own clock.
+    static func delay(of page: Page, since arrival: Int64, now: Int64) -> Int64? {
+        guard let first = page.frames.first, first.receivedAt > arrival else { return nil }
+        return max(0, now - first.receivedAt)
     }
 
     /// Whoever pulls after a position has everything up to there.

@@ -260,6 +260,39 @@ import Yams
         }
     }
 
+    @Test func `the time of a commit, and of the way to a pull that waits, are told`() async throws {
+        let clock = TestClock()
+        let fixture = try RelayFixture(clock: clock.clock)
+        try await fixture.run { client in
+            let lineage = try await client.create().lineage
+            let before = try await scrape(client)
+            #expect(before["annals_relay_commit_seconds_count"] == 0 && before["annals_relay_delivery_seconds_count"] == 0)
+            var (one, other) = (TestReplica(1), TestReplica(2))
+            async let waiting = client.send(.get, "/v1/spaces/shop/entries?after=0&wait=60")
+            while fixture.log.waiterCount < 1 { await Task.yield() }
+            clock.advance(milliseconds: 5)
+            #expect(try await client.push(one.batch(lineage, base: .zero, .writing(1)).bytes).status == .ok)
+            #expect(try await waiting.status == .ok)
+            // Neither a refused push nor a pull that finds the entry counts.
+            #expect(try await client.push(other.batch(lineage, base: .zero, .writing(1)).bytes).status == .ok)
+            #expect(try await client.send(.get, "/v1/spaces/shop/entries?after=0&wait=60").status == .ok)
+            let values = try await scrape(client)
+            #expect(values["annals_relay_commit_seconds_count"] == 1 && values["annals_relay_commit_seconds_bucket{le=\"0.001\"}"] == 1)
+            #expect(values["annals_relay_delivery_seconds_count"] == 1 && values["annals_relay_delivery_seconds_sum"] == 0)
+        }
+    }
+
+    @Test func `the delay of a page is that of its oldest transaction, if the pull waited for it`() {
+        var page = Page(lineage: .random(), head: Position(2), horizon: .zero, after: .zero, isLast: true)
+        #expect(LogRoutes.delay(of: page, since: 1000, now: 9000) == nil)
+        page.frames = [1500, 1700].enumerated().map { index, time in
+            LogFrame(firstPosition: Position(Int64(index) + 1), acceptedCount: 1, receivedAt: time, batch: [])
+        }
+        #expect(LogRoutes.delay(of: page, since: 1000, now: 1900) == 400)
+        #expect(LogRoutes.delay(of: page, since: 1500, now: 1900) == nil)
+        #expect(LogRoutes.delay(of: page, since: 1000, now: 1400) == 0)
+    }
+
     // MARK: The documents
 
     @Test func `the documentation has every metric with its kind and labels, and no other`() throws {

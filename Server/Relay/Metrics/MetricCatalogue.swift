@@ -34,6 +34,12 @@ enum MetricCatalogue {
             name: Name.pushes, kind: .counter, labels: ["outcome"],
             help: "Pushes by outcome; all outcomes except accepted and wait are refusals."),
         Metric(name: Name.pushedTransactions, kind: .counter, help: "Transactions appended to a log."),
+        Metric(
+            name: Name.commitSeconds, kind: .histogram,
+            help: "Time from the arrival of a whole push until its accepted transactions were durable."),
+        Metric(
+            name: Name.deliverySeconds, kind: .histogram,
+            help: "Time from the receipt of a transaction until the answer to a pull that waited for it was ready to send."),
         Metric(name: Name.pulledPages, kind: .counter, help: "Pages of a log that were sent, without empty ones."),
         Metric(name: Name.snapshotsReceived, kind: .counter, help: "Snapshots that were received completely and recorded."),
         Metric(
@@ -94,6 +100,8 @@ enum MetricCatalogue {
         static let contradictions = "annals_relay_contradictions_total"
         static let pushes = "annals_relay_pushes_total"
         static let pushedTransactions = "annals_relay_pushed_transactions_total"
+        static let commitSeconds = "annals_relay_commit_seconds"
+        static let deliverySeconds = "annals_relay_delivery_seconds"
         static let pulledPages = "annals_relay_pulled_pages_total"
         static let snapshotsReceived = "annals_relay_snapshots_received_total"
         static let snapshotsRefuted = "annals_relay_snapshots_refuted_total"

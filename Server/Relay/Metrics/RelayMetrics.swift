@@ -14,6 +14,10 @@ final class RelayMetrics: Sendable {
     /// Requests of replicas that have seen another log.
     let contradictions: Counter
     let pushedTransactions: Counter
+    /// From the arrival of a push until its commit.
+    let commits: Timer
+    /// From the receipt of a transaction until the answer to a pull that waited for it.
+    let deliveries: Timer
     let pulledPages: Counter
     let snapshotsReceived: Counter
     let snapshotsRefuted: Counter
@@ -43,6 +47,8 @@ final class RelayMetrics: Sendable {
         broken = counter(Name.broken)
         contradictions = counter(Name.contradictions)
         pushedTransactions = counter(Name.pushedTransactions)
+        commits = Timer(label: Name.commitSeconds, factory: exporter)
+        deliveries = Timer(label: Name.deliverySeconds, factory: exporter)
         pulledPages = counter(Name.pulledPages)
         snapshotsReceived = counter(Name.snapshotsReceived)
         snapshotsRefuted = counter(Name.snapshotsRefuted)
