@@ -114,7 +114,7 @@ struct LogRoutes: Sendable {
         return max(0, now - first.receivedAt)
     }
 
-    /// Whoever pulls after a position has everything up to there.
+    /// A pull after a position acknowledges everything up to there.
     private func note(_ pull: Pull, _ request: Request, _ context: RelayRequestContext) {
         guard let replica = pull.replica else { return }
         log.note(

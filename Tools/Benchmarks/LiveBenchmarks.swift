@@ -10,7 +10,7 @@ enum LiveBenchmarks {
         let folder = try BenchmarkFolder()
         let (relay, address) = try ChildProgram.relay(["--data", folder.file("relay")])
         defer { relay.stop() }
-        var results = try await seen(scale, folder, address)
+        var results = try await seen(scale, folder, address, relay)
         for rows in [1_000, scale.rounds > 2 ? 1_000_000 : 100_000] {
             results.append(try await idle(rows: rows, scale, folder, address))
         }
@@ -21,7 +21,9 @@ enum LiveBenchmarks {
 
     /// A bare connection commits to the file of one replica, and another reads the file of the second replica. Two programs `annals sync
     /// --watch` have the agents.
-    private static func seen(_ scale: Scale, _ folder: BenchmarkFolder, _ address: String) async throws -> [Benchmark] {
+    private static func seen(_ scale: Scale, _ folder: BenchmarkFolder, _ address: String, _ relay: ChildProgram) async throws
+        -> [Benchmark]
+    {
         let writer = try Rows(.text, count: 100).file(folder.file("here.db"))
         let here = try Store(path: folder.file("here.db"))
         _ = try await here.track(.all)
@@ -35,10 +37,15 @@ enum LiveBenchmarks {
         let reader = try BareConnection(folder.file("there.db"))
         var taken: [Double] = []
         // During the first commits the agents still connect to the relay.
-        for number in 0..<(scale.rounds * 100 + 20) {
-            let seconds = try seconds(until: Int64(number) + 1_000, writer, reader)
-            if number >= 20 { taken.append(seconds) }
+        for number in 0..<20 { _ = try seconds(until: Int64(number) + 1_000, writer, reader) }
+        let programs = agents + [relay]
+        let before = try programs.map { try $0.processorTime() }
+        for number in 20..<(scale.rounds * 100 + 20) { taken.append(try seconds(until: Int64(number) + 1_000, writer, reader)) }
+        let each = try zip(programs, before).map { program, before in
+            String(format: "%.1f", (try program.processorTime() - before) / Double(taken.count) * 1_000)
         }
+        FileHandle.standardError.write(
+            Data("processor time of a commit: agent here \(each[0]) ms, agent there \(each[1]) ms, relay \(each[2]) ms\n".utf8))
         taken.sort()
         let client = try HTTPClient()
         let trip = try await HTTPRoundTrip.median(of: 300, address, client)
@@ -52,16 +59,17 @@ enum LiveBenchmarks {
         }
     }
 
-    /// Looks all the time, because a task or a thread that sleeps may wake late. Other threads run while it yields.
+    /// Blocks the thread, because a task that sleeps may wake a millisecond late.
     private static func seconds(until value: Int64, _ writer: BareConnection, _ reader: BareConnection) throws -> Double {
         let clock = ContinuousClock()
         try writer.run("UPDATE item SET size = ? WHERE at = 1700000001", [.integer(value)])
         let start = clock.now
+        var pause = timespec(tv_sec: 0, tv_nsec: 100_000)
         while try reader.integer("SELECT size FROM item WHERE at = 1700000001") != value {
             guard clock.now - start < .seconds(30) else {
                 throw BareConnection.Failure(description: "a commit did not reach the other replica in 30 s")
             }
-            sched_yield()
+            nanosleep(&pause, nil)
         }
         return (clock.now - start) / .seconds(1)
     }
