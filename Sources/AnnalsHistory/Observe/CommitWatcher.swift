@@ -2,6 +2,7 @@ import AnnalsCore
 import AnnalsSQLite
 import Foundation
 import GRDB
+import Synchronization
 
 /// Reports commits to a SQLite file by any process, including this one.
 ///
@@ -37,7 +38,7 @@ package final class CommitWatcher: Sendable {
         /// Half a second of checks after a report covers a commit with a slow fsync; the poll finds slower ones. Most commits are
         /// visible within two milliseconds, so the first checks are frequent.
         package static let system = Timing(
-            rechecks: Array(repeating: .microseconds(250), count: 8) + (0..<10).map { .microseconds(500 << $0) }, poll: .seconds(2),
+            rechecks: Array(repeating: .microseconds(250), count: 4) + (0..<10).map { .microseconds(500 << $0) }, poll: .seconds(2),
             pollAlone: .milliseconds(100),
             pause: { try await ContinuousClock().sleep(for: $0) })
     }
@@ -70,10 +71,10 @@ package final class CommitWatcher: Sendable {
     package func next() async throws {
         while true {
             try Task.checkCancellation()
-            if await version.hasMoved() { return }
+            if version.hasMoved() { return }
             guard try await reportOrPoll() else { continue }
             for pause in timing.rechecks {
-                if await version.hasMoved() { return }
+                if version.hasMoved() { return }
                 try await timing.pause(pause)
             }
         }
@@ -110,9 +111,9 @@ extension CommitWatcher: AsyncSequence {
 }
 
 /// Asks SQLite whether another connection has changed the file.
-private actor DataVersion {
+private final class DataVersion: Sendable {
     private let connection: DatabaseQueue
-    private var last: Int64
+    private let last: Mutex<Int64>
 
     /// The connection is writable but never writes. A read-only connection that closes last would leave -wal and -shm files.
     init(path: String) throws {
@@ -121,22 +122,27 @@ private actor DataVersion {
         configuration.label = "annals.watch"
         configuration.busyMode = BusyTimeout(.seconds(10)).busyMode
         connection = try DatabaseQueue(path: path, configuration: configuration)
-        last = try connection.unsafeRead { db in
-            let version = try Self.read(db)
-            // From here on, a lock means that another connection is committing, and the next check finds the commit.
-            try db.execute(sql: "PRAGMA busy_timeout = 0")
-            return version
-        }
+        last = Mutex(
+            try connection.unsafeRead { db in
+                let version = try Self.read(db)
+                // From here on, a lock means that another connection is committing, and the next check finds the commit.
+                try db.execute(sql: "PRAGMA busy_timeout = 0")
+                return version
+            })
     }
 
     /// Whether there was a commit since the last call. Returns false for a locked or missing file.
-    func hasMoved() async -> Bool {
-        guard let version = try? await connection.unsafeRead({ try Self.read($0) }), version != last else { return false }
-        last = version
-        return true
+    ///
+    /// It waits for no lock, so the thread of the caller asks.
+    func hasMoved() -> Bool {
+        guard let version = try? connection.unsafeRead({ try Self.read($0) }) else { return false }
+        return last.withLock { last in
+            defer { last = version }
+            return version != last
+        }
     }
 
     private static func read(_ db: Database) throws -> Int64 {
-        try Int64.fetchOne(db, sql: "PRAGMA data_version") ?? 0
+        try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA data_version")) ?? 0
     }
 }
