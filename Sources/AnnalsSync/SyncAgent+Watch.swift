@@ -270,6 +270,7 @@ extension SyncAgent.Summary {
         copy.pulled.transactions += earlier.pulled.transactions
         copy.pulled.changes += earlier.pulled.changes
         copy.pulled.bytes += earlier.pulled.bytes
+        copy.pulled.delays += earlier.pulled.delays
         copy.conflicts += earlier.conflicts
         copy.renumbered += earlier.renumbered
         copy.lost += earlier.lost

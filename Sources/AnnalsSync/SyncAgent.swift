@@ -31,6 +31,9 @@ public actor SyncAgent {
             public var transactions = 0
             public var changes = 0
             public var bytes = 0
+            /// For `pushed`: from the time of each transaction until the relay's answer was stored. For `pulled`: from the time that
+            /// another replica gave each transaction until it was applied here, by the clocks of both machines.
+            public var delays = Delays()
         }
 
         public var space = ""
@@ -452,6 +455,7 @@ public actor SyncAgent {
         summary.pulled.transactions += taken.transactions
         summary.pulled.changes += taken.changes
         summary.pulled.bytes += taken.bytes
+        summary.pulled.delays += taken.delays
         summary.add(taken.journal)
         if page.isSnapshotDue { summary.isSnapshotDue = true }
         if let position = page.snapshotToCheck { summary.snapshotToCheck = position }
@@ -486,6 +490,7 @@ extension SyncAgent.Summary {
         pushed.transactions += settled.transactions
         pushed.changes += settled.changes
         if settled.transactions > 0 { pushed.bytes += bytes }
+        pushed.delays += settled.delays
         add(settled.journal)
     }
 }

@@ -1,3 +1,4 @@
+import AnnalsCore
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting
@@ -47,6 +48,23 @@ struct ClockTests {
         try await world.sync(1, direction)
         try await world.settle()
         #expect(try await value(world, 0) == "a year ahead")
+    }
+
+    @Test func `A summary has the delays of its transactions`() async throws {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema, sharesClock: true)
+        try await world.settle()
+        try await write(world, 0, "a")
+        world.clock.advance(.milliseconds(200))
+        try await write(world, 0, "b")
+        world.clock.advance(.milliseconds(40))
+        let sent = try await world.sync(0).pushed.delays
+        world.clock.advance(.seconds(100_000))
+        let received = try await world.sync(1).pulled.delays
+        func classes(_ delays: Delays) -> [Double] { zip(Delays.bounds, delays.counts).flatMap { Array(repeating: $0, count: $1) } }
+        #expect(classes(sent) == [0.05, 0.25] && abs(sent.seconds - 0.28) < 0.001)
+        // Longer than the longest class.
+        #expect(classes(received) == [] && received.count == 2 && received.seconds > 200_000)
+        #expect(try await world.sync(0).pulled.delays == Delays())
     }
 
     @Test("What a replica a year behind writes over what it has seen stands")

@@ -9,7 +9,7 @@ struct WatchTests {
             _ = try await shop.makeReplicas()
             for file in ["shop.db", "laptop.db"] { try await shop.shell(file, "PRAGMA journal_mode = \(mode);") }
             let watches = try ["shop.db", "laptop.db"].map {
-                try Program(Workshop.annals, ["sync", $0, "--watch", "--json"], in: shop.path)
+                try Program(Workshop.annals, ["sync", $0, "--watch", "--json", "--metrics", "\($0).prom"], in: shop.path)
             }
             for watch in watches { _ = try await watch.prints("\n") }
             try await shop.shell("shop.db", ".timeout 20000\nUPDATE customer SET city = 'Rome' WHERE id = 1;")
@@ -23,6 +23,25 @@ struct WatchTests {
                 #expect(watch.output.split(separator: "\n").count == 3, "\(watch.output)")
             }
             try await shop.expectEqual("shop.db", "laptop.db")
+            // One transaction in each direction.
+            for file in ["shop.db", "laptop.db"] {
+                let text = try String(contentsOfFile: shop.file("\(file).prom"), encoding: .utf8)
+                for name in ["annals_agent_sent_seconds", "annals_agent_received_seconds"] {
+                    #expect(text.contains("# TYPE \(name) histogram\n"))
+                    #expect(text.contains("\(name)_count{store=\"\(file)\"} 1\n"), "\(text)")
+                    #expect(text.contains("\(name)_bucket{store=\"\(file)\",le=\"+Inf\"} 1\n"))
+                }
+            }
+        }
+    }
+
+    @Test func `a file for metrics that cannot be written ends it at once`() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            for (arguments, status) in [(["--watch", "--metrics", "none/a.prom"], 73), (["--metrics", "a.prom"], 64)] {
+                let outcome = try await Program.run(Workshop.annals, ["sync", "shop.db"] + arguments, in: shop.path)
+                #expect(outcome.status == Int32(status) && outcome.errors.split(separator: "\n").count <= 4, "\(outcome.errors)")
+            }
         }
     }
 

@@ -306,12 +306,15 @@ public final class EditContext: Sendable, Observable {
             return SavedEdits()
         }
         let saved = try await store.save(author: author, contextName: contextName) { [self] () -> (EditSet, MergePolicy)? in
-            state.withLock { $0.edits.hasChanges ? ($0.edits, mergePolicy ?? $0.policy) : nil }
+            state.withLock { state in
+                let edited = state.edits.onlyEdited
+                return edited.rows.isEmpty ? nil : (edited, mergePolicy ?? state.policy)
+            }
         } write: { session, edits in
             var saving = Saving(session, edits.0, edits.1)
             return try saving.run()
-        } conclude: { session, saved, touched in
-            try Saving.noteEffects(session, &saved, touched)
+        } conclude: { [self] session, saved, touched in
+            try Saving.noteEffects(session, &saved, known: state.withLock { $0.edits }, touched)
         } done: { [self] saved, token in
             change { state in
                 state.edits.absorb(saved.rows)

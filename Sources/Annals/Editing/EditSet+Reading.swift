@@ -109,7 +109,15 @@ extension EditSet {
     // MARK: Keys that others gave out first
 
     /// The number of the transaction of history after which renumberings concern this set.
-    var oldest: Int64 { isFresh ? .max : rows.values.map(\.asOf).min() ?? newest }
+    var oldest: Int64 { oldestOfAll ?? (isFresh ? .max : rows.values.lazy.map(\.asOf).min() ?? newest) }
+
+    /// The same with only the rows that have edits. A save needs no others, and would copy all of them.
+    var onlyEdited: EditSet {
+        var edited = self
+        edited.oldestOfAll = oldest
+        edited.rows = rows.filter(\.value.hasEdits)
+        return edited
+    }
 
     /// Replaces the keys that syncs changed, up to a transaction of history.
     ///

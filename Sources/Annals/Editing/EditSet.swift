@@ -23,6 +23,8 @@ public struct EditSet: Sendable {
     var newest: Int64
     /// Renumberings applied since the last save. Savepoints and saves that started earlier need them.
     var renumberings: [RenumberedRow] = []
+    /// The value of `oldest` when the rows without edits were left out; nil if they are here.
+    var oldestOfAll: Int64?
     /// Incremented when all rows are forgotten.
     private(set) var discards = 0
     private var edits = 0

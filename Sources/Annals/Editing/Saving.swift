@@ -70,15 +70,21 @@ struct Saving {
     }
 
     /// Reads known rows that the save's own cascades and triggers wrote, so that they do not count as changes by others.
+    ///
+    /// - Parameters:
+    ///   - known: the rows that the context has now.
+    ///   - touched: the rows of some tables that the save's transaction wrote.
     static func noteEffects(
-        _ session: SaveSession, _ outcome: inout Outcome, _ touched: ([String]) throws -> Set<PersistentIdentifier>
+        _ session: SaveSession, _ outcome: inout Outcome, known: EditSet, _ touched: ([String]) throws -> Set<PersistentIdentifier>
     ) throws {
         let saved = outcome.rows
         let written = Set(saved.rows.values.map(\.identifier)).union(saved.rows.keys)
-        let others = saved.start.rows.keys.lazy.filter { !written.contains($0) }
+        let others = known.rows.keys.lazy.filter { !written.contains($0) }
         let tables = Set(others.map(\.table))
         guard !tables.isEmpty else { return }
-        for identifier in try touched(tables.sorted()) where saved.start.rows[identifier] != nil && !written.contains(identifier) {
+        // The context may know a renumbered row by its old key.
+        func isKnown(_ identifier: PersistentIdentifier) -> Bool { known.rows[identifier] != nil || !saved.renumbered.isEmpty }
+        for identifier in try touched(tables.sorted()) where isKnown(identifier) && !written.contains(identifier) {
             outcome.rows.effects[identifier] = try row(identifier, session)
         }
     }

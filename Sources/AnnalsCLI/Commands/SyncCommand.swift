@@ -36,6 +36,10 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
         name: .customLong("follow-relay"),
         help: "Accept a relay that was restored from a backup, and send it the lost entries again.")
     var followRelay = false
+    @Option(
+        help: "With --watch: a file to which the delays of sent and received transactions are written, in Prometheus' text format.",
+        completion: .file())
+    var metrics: String?
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
     @OptionGroup var extensions: ExtensionOptions
@@ -46,6 +50,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     func validate() throws {
         if stores.isEmpty, config == nil { throw ValidationError("name a store, or give --config.") }
         if pushOnly, pullOnly { throw ValidationError("--push-only and --pull-only cannot be combined.") }
+        if metrics != nil, !watch { throw ValidationError("--metrics needs --watch.") }
         if watch, pushOnly || pullOnly { throw ValidationError("--watch cannot be combined with --push-only or --pull-only.") }
     }
 
@@ -167,6 +172,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     private func stayInTouch(_ opened: Opened, _ report: SyncReport) async throws {
         for case .failure(let error) in opened.failures.map(\.result) { show(error, report.console) }
         for line in try await notSynced(opened.members) { report.console.note(line) }
+        let metrics = try metrics.map { path in try AgentMetrics(path: path, stores: opened.members.map(\.path)) }
         let isAlone = opened.members.count + opened.failures.count == 1
         let failures = try await withThrowingTaskGroup(of: AnnalsError?.self) { group in
             for member in opened.members {
@@ -174,6 +180,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
                     do {
                         try await member.agent.run { summary in
                             try? await remember(in: member.store)
+                            do throws(AnnalsError) { try metrics?.note(member.path, summary) } catch { show(error, report.console) }
                             await report.print(member.path, summary, of: member.store)
                             report.console.sink.flush()
                         }

@@ -41,6 +41,7 @@ package struct PageApplier {
     let loose: LooseTables
     /// The page was applied only up to an entry that made the rows unverified.
     private(set) var isCutShort = false
+    private var delays = Delays()
 
     package init(
         db: Database, session: MergeSession, state: ReplicaState, process: String, identities: NewIdentities, layouts: LayoutNames,
@@ -73,6 +74,8 @@ package struct PageApplier {
         package var conflicts = 0
         package var journal = JournalGrowth()
         package var rebased = 0
+        /// From the time of each transaction of another replica until now, by the clocks of both.
+        package var delays = Delays()
     }
 
     package mutating func apply(_ page: Page) throws -> Summary {
@@ -106,6 +109,7 @@ package struct PageApplier {
         try HighestKeys.save(db, session.highestKeys)
         try entries.saveAuthors(db, through: state.position, own: state.replica)
         try state.saveProgress(db)
+        summary.delays = delays
         return summary
     }
 
@@ -382,7 +386,10 @@ package struct PageApplier {
             _ = try TransactionRecorder.record(
                 db, spans: spans, info: info, origin: .imported, process: process, replica: replica, position: position)
         }
-        if replica != .relay { try observe(info, writer) }
+        if replica != .relay {
+            try observe(info, writer)
+            delays.add(milliseconds: now.milliseconds - info.time.milliseconds)
+        }
         var growth = JournalGrowth()
         var journal: [JournalEntry] = []
         let isKnown = notes?.duplicates.contains(info.id) ?? false

@@ -238,18 +238,20 @@ package enum Outbox {
     /// A row without its body and the metadata of the body.
     package struct Head {
         package var sequence: Int64
+        /// The time of the transaction, in milliseconds since 1970.
+        package var time: Int64
         package var changes: Int
         package var journal: Int
         package var parts: Int
     }
 
     package static func heads(_ db: Database, through last: Int64, limit: Int) throws -> [Head] {
-        let sql = "SELECT sequence, changes, journal, parts FROM annals_outbox WHERE sequence <= ? ORDER BY sequence LIMIT ?"
+        let sql = "SELECT sequence, time, changes, journal, parts FROM annals_outbox WHERE sequence <= ? ORDER BY sequence LIMIT ?"
         return try GRDB.Row.fetchAll(db.cachedStatement(sql: sql), arguments: [last, limit])
             .map {
                 try Head(
-                    sequence: $0.value("sequence"), changes: $0.number("changes"), journal: $0.number("journal"), parts: $0.number("parts")
-                )
+                    sequence: $0.value("sequence"), time: $0.value("time"), changes: $0.number("changes"), journal: $0.number("journal"),
+                    parts: $0.number("parts"))
             }
     }
 

@@ -79,6 +79,8 @@ package struct SettledPush: Sendable {
     package var transactions: Int
     package var changes: Int
     package var journal = JournalGrowth()
+    /// From the time of each of these transactions until the answer.
+    package var delays = Delays()
 }
 
 /// The result of applying a page of the log.
@@ -88,15 +90,19 @@ package struct AppliedPage: Sendable {
     package var changes = 0
     package var bytes = 0
     package var journal = JournalGrowth()
+    /// From the time of each transaction of another replica until it was applied, by the clocks of both.
+    package var delays: Delays
 
     package init(
-        status: ExchangeStatus, transactions: Int = 0, changes: Int = 0, bytes: Int = 0, journal: JournalGrowth = JournalGrowth()
+        status: ExchangeStatus, transactions: Int = 0, changes: Int = 0, bytes: Int = 0, journal: JournalGrowth = JournalGrowth(),
+        delays: Delays = Delays()
     ) {
         self.status = status
         self.transactions = transactions
         self.changes = changes
         self.bytes = bytes
         self.journal = journal
+        self.delays = delays
     }
 }
 
@@ -163,8 +169,12 @@ package struct ReplicaExchange {
     /// Records which transactions of the push are in the log. The answer to a push is committed before the entries that came
     /// with it are applied.
     ///
-    /// - Parameter sent: The push, or the part of it, that was answered.
-    package mutating func settle(_ answer: PushAnswer, to sent: FrozenPush, _ limits: OutboxLimits) throws -> SettledPush {
+    /// - Parameters:
+    ///   - sent: The push, or the part of it, that was answered.
+    ///   - now: The wall clock, in milliseconds since 1970.
+    package mutating func settle(
+        _ answer: PushAnswer, to sent: FrozenPush, _ limits: OutboxLimits, now: Int64
+    ) throws -> SettledPush {
         // Two agents may sync one file at the same time. A late answer can then belong to a push that is settled already.
         guard let push = try Push.load(db), push.digests == sent.digests else { return try unsettled() }
         try check(answer, sent)
@@ -177,13 +187,14 @@ package struct ReplicaExchange {
         case .identityConflict, .gap: return try takeNewIdentity()
         case .accepted, .stale: break
         }
-        let settled = try accept(Self.positions(answer, sent), at: answer.receivedAt, push, limits)
+        let settled = try accept(Self.positions(answer, sent), at: answer.receivedAt, push, limits, now: now)
         try Push.thaw(db)
         state.head = max(state.head, answer.head)
         try advanceThroughOwn()
         try state.saveProgress(db)
         return SettledPush(
-            status: try status(), transactions: settled.transactions, changes: settled.changes, journal: settled.journal)
+            status: try status(), transactions: settled.transactions, changes: settled.changes, journal: settled.journal,
+            delays: settled.delays)
     }
 
     /// Checks that an answer names this push, and that its positions are possible.
@@ -232,9 +243,9 @@ package struct ReplicaExchange {
     }
 
     private mutating func accept(
-        _ positions: [Position], at receivedAt: Int64, _ push: Push, _ limits: OutboxLimits
-    ) throws -> (transactions: Int, changes: Int, journal: JournalGrowth) {
-        guard !positions.isEmpty else { return (0, 0, JournalGrowth()) }
+        _ positions: [Position], at receivedAt: Int64, _ push: Push, _ limits: OutboxLimits, now: Int64
+    ) throws -> (transactions: Int, changes: Int, journal: JournalGrowth, delays: Delays) {
+        guard !positions.isEmpty else { return (0, 0, JournalGrowth(), Delays()) }
         let accepted = try Outbox.heads(db, through: push.lastSequence, limit: push.parts > 1 ? 1 : positions.count)
         guard accepted.count == (push.parts > 1 ? 1 : positions.count) else { throw Corruption(OwnTables.outbox) }
         for (position, digest) in zip(positions, push.digests) { try Outbox.noteAhead(db, position, digest) }
@@ -246,11 +257,12 @@ package struct ReplicaExchange {
         state.lastCounter = Counter(push.firstCounter.rawValue + Int64(positions.count) - 1)
         state.lastDigest = push.digests[positions.count - 1]
         try takeOwnSchemas(accepted, through: positions[positions.count - 1])
-        guard let last = accepted.last else { return (0, 0, growth) }
+        guard let last = accepted.last else { return (0, 0, growth, Delays()) }
         let serializable = try Outbox.serializable(db)
         try Outbox.delete(db, through: last.sequence)
         if let serializable, serializable <= last.sequence { try SerializableTable(db).settle(.ordered) }
-        return (accepted.count, accepted.reduce(0) { $0 + $1.changes }, growth)
+        let delays = accepted.reduce(into: Delays()) { $0.add(milliseconds: now - $1.time) }
+        return (accepted.count, accepted.reduce(0) { $0 + $1.changes }, growth, delays)
     }
 
     private func keep(_ positions: [Position], of push: Push, in log: RecentLog) throws {

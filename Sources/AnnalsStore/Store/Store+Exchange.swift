@@ -181,7 +181,7 @@ extension Store {
     package func settle(_ answer: PushAnswer, to push: FrozenPush) async throws -> SettledPush {
         try await continuing { db, step, ready in
             var exchange = try ReplicaExchange(db, step.identities)
-            let settled = try exchange.settle(answer, to: push, step.outboxLimits)
+            let settled = try exchange.settle(answer, to: push, step.outboxLimits, now: step.environment.now())
             // A new schema version of the space can affect the outbox, so the cached status is dropped.
             ready = settled.status.schemaVersion > 1 ? nil : ready.map { _ in settled.status }
             return settled
@@ -392,7 +392,7 @@ extension Store {
         status.hasPassedUnseen = status.position > page.lastPosition && page.lastPosition < page.head
         return AppliedPage(
             status: status, transactions: summary.transactions, changes: summary.changes, bytes: summary.bytes,
-            journal: summary.journal)
+            journal: summary.journal, delays: summary.delays)
     }
 
     /// Reads the file on the connection that the store writes with, outside a transaction, so that it waits for no lock.
