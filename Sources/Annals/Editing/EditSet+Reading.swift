@@ -114,8 +114,15 @@ extension EditSet {
     /// The same with only the rows that have edits. A save needs no others, and would copy all of them.
     var onlyEdited: EditSet {
         var edited = self
-        edited.oldestOfAll = oldest
-        edited.rows = rows.filter(\.value.hasEdits)
+        edited.rows = [:]
+        var oldest = Int64.max
+        var index = rows.startIndex
+        while index != rows.endIndex {
+            oldest = min(oldest, rows.values[index].asOf)
+            if rows.values[index].hasEdits { edited.rows[rows.keys[index]] = rows.values[index] }
+            rows.formIndex(after: &index)
+        }
+        edited.oldestOfAll = isFresh ? .max : rows.isEmpty ? newest : oldest
         return edited
     }
 

@@ -79,9 +79,14 @@ struct Saving {
     ) throws {
         let saved = outcome.rows
         let written = Set(saved.rows.values.map(\.identifier)).union(saved.rows.keys)
-        let others = known.rows.keys.lazy.filter { !written.contains($0) }
-        let tables = Set(others.map(\.table))
-        guard !tables.isEmpty else { return }
+        guard known.rows.count > saved.rows.count || !saved.rows.keys.allSatisfy({ known.rows[$0] != nil }) else { return }
+        // A context may know very many rows, mostly of the same table one after another.
+        var tables: Set<String> = []
+        var last: String?
+        for identifier in known.rows.keys where identifier.table != last {
+            tables.insert(identifier.table)
+            last = identifier.table
+        }
         // The context may know a renumbered row by its old key.
         func isKnown(_ identifier: PersistentIdentifier) -> Bool { known.rows[identifier] != nil || !saved.renumbered.isEmpty }
         for identifier in try touched(tables.sorted()) where isKnown(identifier) && !written.contains(identifier) {
