@@ -28,7 +28,7 @@ public final class HTTPClient: Sendable {
         public var userAgent: String
         /// The time limit for name lookup, connection and TLS handshake together.
         public var connectTimeout: Duration
-        /// The largest number of simultaneous requests.
+        /// The largest number of simultaneous requests. Requests that wait at a relay for new entries are not counted.
         public var activeTransfers: Int
 
         public init(

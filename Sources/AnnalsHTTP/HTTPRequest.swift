@@ -26,6 +26,9 @@ package struct HTTPRequest: Sendable {
     /// The slowest allowed rate of the bodies, after their first bytes. nil means no limit. The rest of a body may be
     /// shorter than the rate demands. The time before the answer begins is not counted.
     package var slowest: TransferRate?
+    /// The server delays its answer until there is something new. Such a request begins at once and takes no place from others, or many
+    /// of them would keep all others from the server.
+    package var isLongPoll = false
 
     package init(
         _ method: String = "GET", url: String, headers: [(name: String, value: String)] = [], body: Body = .none,

@@ -33,9 +33,12 @@ public enum HTTPLimits {
     /// How many bytes are written to a socket in one call.
     package static let sendBuffer = 64 * 1024
 
-    /// The largest number of simultaneous requests. Each may need one file descriptor and some hundred KiB. Further
-    /// requests wait in a queue.
+    /// The largest number of simultaneous requests, without long polls. Each may need one file descriptor and some hundred
+    /// KiB. Further requests wait in a queue.
     public static let activeTransfers = 128
+
+    /// The largest number of simultaneous long polls. A request beyond it fails with `overloaded`.
+    package static let longPolls = 65_536
 
     /// The length of the queue. A request beyond it fails with `overloaded`.
     package static let waitingTransfers = 4096

@@ -83,9 +83,11 @@ public struct HTTPRelay: RelayTransport {
     ) async throws(TransportError) -> Page {
         var query = "?\(Endpoints.Query.after)=\(position)&\(Endpoints.Query.limit)=\(byteLimit)"
         if let wait { query += "&\(Endpoints.Query.wait)=\(wait.components.seconds)" }
-        let response = try await send(
-            "GET", Endpoints.entries(space) + query, headers: Self.headers(seen),
-            timeout: nil, silence: SyncLimits.silence + (wait ?? .zero))
+        var request = request(
+            "GET", Endpoints.entries(space) + query, headers: Self.headers(seen), timeout: nil,
+            silence: SyncLimits.silence + (wait ?? .zero))
+        request.isLongPoll = wait != nil
+        let response = try await answered(request)
         try expect(response, Endpoints.MediaType.page)
         do {
             var page = try Page.decode(response.body)
@@ -148,8 +150,11 @@ public struct HTTPRelay: RelayTransport {
         _ method: String, _ path: String, headers: [(String, String)] = [], body: HTTPRequest.Body = .none,
         timeout: Duration? = SyncLimits.requestTimeout, silence: Duration = SyncLimits.silence
     ) async throws(TransportError) -> HTTPResponse {
-        let request = request(method, path, headers: headers, body: body, timeout: timeout, silence: silence)
-        return try accepted(
+        try await answered(request(method, path, headers: headers, body: body, timeout: timeout, silence: silence))
+    }
+
+    private func answered(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
+        try accepted(
             await answer { () async throws(HTTPError) in try await client.send(request, maximumBody: SyncLimits.answerBytes) })
     }
 

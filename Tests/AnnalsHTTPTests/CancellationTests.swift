@@ -68,6 +68,21 @@ import Testing
         }
     }
 
+    @Test func `long polls take no place from other requests`() async throws {
+        try await withClient(HTTPClient.Configuration(activeTransfers: 1)) { client in
+            let name = uniqueName()
+            var poll = HTTPRequest(url: try TestServer.url("/stuck?name=\(name)"))
+            poll.isLongPoll = true
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<5 { group.addTask { [poll] in _ = try? await client.send(poll) } }
+                try await withClient { other in try await other.mark(name) }
+                try await expectUsable(client)
+                group.cancelAll()
+            }
+            try await expectUsable(client)
+        }
+    }
+
     @Test(arguments: [true, false])
     func `an upload is cancelled in the middle of its body, and reports no progress afterwards`(_ isFile: Bool) async throws {
         try await withFile { path in

@@ -77,7 +77,8 @@ struct InterruptionTests {
             replay.signal(SIGINT)
             let outcome = try await replay.end()
             #expect(outcome.status == 130 && outcome.errors == "", "\(outcome)")
-            #expect(try shop.names() == before)
+            let after = try shop.names()
+            #expect(after == before)
             #expect(try await shop.succeed("digest", "shop.db").output == digest)
         }
     }

@@ -39,6 +39,8 @@ final class TransferLoop: @unchecked Sendable {
 
     private let schedule = Schedule()
     private var active: [ObjectIdentifier: Transfer] = [:]
+    /// How many of them the server may keep waiting.
+    private var longPolls = 0
     private var waiting: [Transfer] = []
     private var spareHandles: [EasyHandle] = []
 
@@ -136,22 +138,24 @@ final class TransferLoop: @unchecked Sendable {
     private func perform(_ command: Command) {
         switch command {
         case .start(let transfer):
-            guard waiting.count < HTTPLimits.waitingTransfers else {
+            let isLongPoll = transfer.request.isLongPoll
+            guard isLongPoll ? longPolls < HTTPLimits.longPolls : waiting.count < HTTPLimits.waitingTransfers else {
                 _ = transfer.fail(HTTPError(.overloaded, "too many requests are waiting"))
                 return
             }
-            waiting.append(transfer)
+            if isLongPoll { begin(transfer) } else { waiting.append(transfer) }
             if let deadline = transfer.clock.deadline { schedule.note(deadline) }
         case .cancel(let transfer):
             end(transfer) { $0.fail(HTTPError(.cancelled, "the request was cancelled")) }
         }
     }
 
-    private var hasRoom: Bool { active.count < configuration.activeTransfers }
+    private var room: Int { configuration.activeTransfers - (active.count - longPolls) }
+    private var hasRoom: Bool { room > 0 }
 
     private func startWaiting() {
         guard hasRoom, !waiting.isEmpty else { return }
-        let room = min(configuration.activeTransfers - active.count, waiting.count)
+        let room = min(room, waiting.count)
         let starting = waiting.prefix(room)
         waiting.removeFirst(room)
         for transfer in starting { begin(transfer) }
@@ -165,6 +169,7 @@ final class TransferLoop: @unchecked Sendable {
                 throw HTTPError(.sendFailed, "libcurl refuses the request")
             }
             active[ObjectIdentifier(transfer)] = transfer
+            if transfer.request.isLongPoll { longPolls += 1 }
         } catch {
             recycle(transfer.fail(error))
         }
@@ -220,6 +225,7 @@ final class TransferLoop: @unchecked Sendable {
     @discardableResult
     private func take(_ transfer: Transfer) -> Bool {
         if active.removeValue(forKey: ObjectIdentifier(transfer)) != nil {
+            if transfer.request.isLongPoll { longPolls -= 1 }
             if let handle = transfer.handle { curl_multi_remove_handle(multi, handle.pointer) }
         } else if let index = waiting.firstIndex(where: { $0 === transfer }) {
             waiting.remove(at: index)

@@ -22,7 +22,8 @@ final class TransferLoop: Sendable {
         let options = URLSessionConfiguration.ephemeral
         options.httpShouldSetCookies = false
         options.urlCache = nil
-        options.httpMaximumConnectionsPerHost = configuration.activeTransfers
+        // Long polls take no place from other requests.
+        options.httpMaximumConnectionsPerHost = configuration.activeTransfers + HTTPLimits.longPolls
         options.timeoutIntervalForResource = .infinity
         transfers = Transfers()
         session = URLSession(configuration: options, delegate: transfers, delegateQueue: queue)
